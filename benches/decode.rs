@@ -1,6 +1,4 @@
-//! Benchmark of decoding. One JSON record of 25 fields is compared with a plain tree of values and a parse that
-//! discards it. The same record in Avro is compared with `apache-avro`, and in Protobuf with `prost-reflect` and
-//! `prost`.
+//! Benchmark of decoding JSON, Avro and Protobuf records of 25 fields.
 #![allow(missing_docs, reason = "what the macros of criterion make")]
 
 use std::fmt::Write as _;
@@ -21,8 +19,6 @@ use throng_formats::{AvroCodec, DecodeLimits, FieldPath, JsonCodec, ProtobufSche
 const FIELDS: usize = 25;
 const RECORDS: usize = 1000;
 
-/// Returns a record similar to a wearable's: short texts, integers and decimals, a null, and optionally one nested
-/// object.
 fn record(seed: usize, nested: bool) -> String {
     let mut text = String::from("{");
     for index in 0..FIELDS {
@@ -89,7 +85,6 @@ fn decode(criterion: &mut Criterion) {
     }
 }
 
-/// Returns the Avro schema of a flat record.
 fn avro_schema() -> String {
     let field = |index: usize| {
         let kind = match index % 5 {
@@ -154,7 +149,6 @@ fn decode_avro(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Flat record for `prost`.
 #[derive(Clone, PartialEq, Message)]
 #[expect(clippy::struct_excessive_bools, reason = "a record has each kind of value five times")]
 struct Sample {
@@ -210,7 +204,6 @@ struct Sample {
     signal_24: Option<i64>,
 }
 
-/// Returns the Protobuf schema of a flat record.
 fn protobuf_schema() -> String {
     let field = |index: usize| {
         let kind = ["int64", "double", "string", "bool", "optional int64"][index % 5];
@@ -219,7 +212,6 @@ fn protobuf_schema() -> String {
     format!("syntax = \"proto3\"; message Sample {{ {} }}", (0..FIELDS).map(field).collect::<String>())
 }
 
-/// Resolver of the single schema text.
 struct Text;
 
 impl protox::file::FileResolver for Text {

@@ -1,6 +1,4 @@
-//! Benchmark of series of 100,000 subjects with 20 signals: adding a record, closing a bucket of all subjects, and
-//! verifying both. It is compared with reading and summing the same numbers in order, in the same process. Times are
-//! processor times, best of the days.
+//! Benchmark of series of 100,000 subjects with 20 signals. Processor times, best of the days.
 //!
 //! `./dev bench series -- PEOPLE` sets the number of subjects.
 
@@ -14,11 +12,9 @@ use throng_core::series::{
 
 const SIGNALS: usize = 20;
 const BATCH: usize = 10_000;
-/// Days until cohorts publish, and days that are measured.
 const WARM_UP: u32 = 4;
 const DAYS: i64 = 8;
 
-/// Returns the processor seconds of all threads of this process.
 fn cpu() -> f64 {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
@@ -59,13 +55,12 @@ fn terms() -> AllSeriesTerms {
     AllSeriesTerms { cohorts, series: vec![daily] }
 }
 
-/// Returns a pseudo-random number from 0 to 1.
 fn drawn(number: u64) -> f64 {
     let mixed = (number ^ (number >> 31)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     ((mixed ^ (mixed >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// Returns one record per subject on a day.
+/// One record per subject on a day.
 fn readings(people: std::ops::Range<u64>, day: i64) -> SeriesReadings {
     let value = |person: u64, signal: usize| {
         let level = 60.0 + 40.0 * drawn(person * 31 + signal as u64);
@@ -79,7 +74,6 @@ fn readings(people: std::ops::Range<u64>, day: i64) -> SeriesReadings {
     }
 }
 
-/// Processor seconds of the two halves of a batch.
 #[derive(Clone, Copy, Default)]
 struct Spent {
     proposed: f64,

@@ -1,8 +1,6 @@
 //! Benchmark from codes to verified fragments: treatment, recount, and the search for a plan.
 //!
-//! Uses wearable batches of 25 attributes in 9 groups with k = 5. The plan and the ledger are warmed up with 200,000
-//! records. Further runs keep blood groups diverse as a sensitive attribute of the body group: distinct (a few
-//! entries per class) and by entropy (every value counts).
+//! Wearable batches with k = 5, warmed up with 200,000 records.
 #![allow(missing_docs, reason = "what the macros of criterion make")]
 
 #[allow(dead_code, reason = "every benchmark is a crate of its own and uses a part of what is here")]

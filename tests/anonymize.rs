@@ -32,7 +32,6 @@ kind = "tree"
 tree = ["flu", "cold", "gout"]
 "#;
 
-/// Suppressed cell of a CSV release.
 const STAR: &str = "\"*\"";
 
 fn folder(models: &str) -> tempfile::TempDir {
@@ -64,7 +63,6 @@ fn report(folder: &Path) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// Counts the records of each equivalence class of a CSV release. The last column is not part of the class.
 fn classes(text: &str) -> BTreeMap<&str, u64> {
     let mut classes = BTreeMap::new();
     for line in text.lines().skip(1) {
@@ -123,7 +121,6 @@ fn output_path_that_is_a_directory_is_refused() {
         assert_eq!(std::fs::read_to_string(at(mine).join("thesis")).expect("it is there still"), "years");
         assert!(!at("r.json").exists());
     }
-    // An earlier release is replaced.
     for _ in 0..2 {
         assert!(run(folder.path(), &["-o", "out.parquet"], &[]).status.success());
     }
@@ -182,7 +179,7 @@ fn output_path_that_is_an_input_is_refused() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A daemon locks its output files. A release locks its unfinished file.
+/// A release locks its unfinished file as a daemon does.
 #[test]
 fn output_locked_by_another_process_is_not_replaced() {
     let folder = folder("");
@@ -213,7 +210,6 @@ fn output_symlink_writes_to_its_target() {
     let at = |name: &str| folder.path().join(name);
     std::os::unix::fs::symlink("real.csv", at("link.csv")).expect("a link");
     std::os::unix::fs::symlink("real.json", at("link.json")).expect("a link");
-    // The first run creates the target of the link, the second replaces it.
     for _ in 0..2 {
         assert!(run(folder.path(), &["-o", "link.csv", "--report", "link.json"], &[]).status.success());
         for (link, real) in [("link.csv", "real.csv"), ("link.json", "real.json")] {
@@ -227,7 +223,7 @@ fn open_quote_lines_count_as_lost() {
     let folder = folder("");
     let at = |name: &str| folder.path().join(name);
     let text = std::fs::read_to_string(at("in.csv")).expect("read");
-    // An opening quote before the illness of one record and the next quote sixty records later.
+    // An opening quote, and the next one sixty records later.
     let quoted = |(number, line): (usize, &str)| match number {
         50 => line.replace(",flu", ",\"flu").replace(",cold", ",\"cold").replace(",gout", ",\"gout") + "\n",
         110 => format!("{line}\"\n"),
@@ -346,8 +342,7 @@ fn release_satisfies_diversity_and_closeness_models() {
     }
 }
 
-/// Rare sensitive values are released as `*` and count for no privacy model. The search knows this, so the policy
-/// that it offers can be written.
+/// Rare sensitive values are released as `*` and count for no privacy model.
 #[test]
 fn rare_values_count_as_suppressed_in_models() {
     let model = "[[privacy.model]]\nkind = \"l_diversity\"\ndiversity = \"distinct\"\nattribute = \"illness\"\nl = 3\n";
@@ -384,8 +379,7 @@ fn rare_values_count_as_suppressed_in_models() {
             assert!(stars == 0 || stars >= 2 * hiv, "{class}: {illnesses:?}");
         }
         assert!(!text.contains("hiv"));
-        // A second run with the same secret suppresses the same cells. Two releases of one file disclose no more than
-        // one.
+        // Two releases with one secret disclose no more than one.
         assert!(run(folder.path(), &["-o", "again.csv"], &env).status.success());
         assert_eq!(text, std::fs::read_to_string(folder.path().join("again.csv")).expect("a release"));
     }

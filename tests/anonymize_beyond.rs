@@ -56,7 +56,6 @@ l = 2
 diversity = "distinct"
 "#;
 
-/// Returns a reproducible pseudo-random number.
 fn roll(seed: &mut u64, sides: u64) -> u64 {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     ((*seed >> 33) % sides).min((*seed >> 17) % sides)
@@ -120,7 +119,6 @@ fn refused(folder: &Path, args: &str, code: i32, said: &[&str]) {
     said.iter().for_each(|said| assert!(text.contains(said), "{args}: {text:?} without {said:?}"));
 }
 
-/// Returns the report without its timings.
 fn report(folder: &Path) -> Value {
     let text = std::fs::read_to_string(folder.join("r.json")).expect("a report");
     let mut report: Value = serde_json::from_str(&text).expect("JSON");
@@ -217,7 +215,6 @@ fn full_temp_disk_is_reported_and_keeps_the_old_release() {
     assert_eq!(read(place, "out.csv"), b"an earlier release\n");
 }
 
-/// Returns the peak memory of a command in bytes.
 fn peak(mut command: Command) -> u64 {
     let mut process = command.stderr(Stdio::null()).spawn().expect("it starts");
     let mut peak = 0;

@@ -32,7 +32,7 @@ type = "string"
 role = "sensitive"
 "#;
 
-/// Sixty subjects with two records each, and one outlier with one record. One illness is rare.
+/// Sixty subjects with two records each, and one outlier with one record.
 fn visits() -> String {
     let mut rows = String::from("person,age,zip,illness\n");
     for row in 0..120 {
@@ -71,17 +71,16 @@ fn summary_counts_subjects_and_names_levels() {
     assert!(output.status.success(), "{said}");
     let text = std::fs::read_to_string(folder.path().join("r.json")).expect("a report");
     let report: Value = serde_json::from_str(&text).expect("JSON");
-    // The outlier is suppressed, and with it the only record of its subject.
+    // The outlier is suppressed, and with it its subject.
     assert_eq!(report["suppressed_records"], 1);
     assert_eq!(report["people"], serde_json::json!({ "all": 61, "lost": 1 }));
     assert!(said.contains("61 people, 1 of them without a released record"), "{said}");
-    // Each of thirty raw tuples of age and zip has two subjects. One tuple has a single record.
+    // Each of thirty raw tuples has two subjects. One tuple has a single record.
     let before = report["risks_before"]["average"].as_f64().expect("a risk");
     assert!((before - (120.0 / 2.0 + 1.0) / 121.0).abs() < 1e-9, "{before}");
     assert_eq!(report["risks_before"]["highest"], 1.0);
     assert!(report["risks"]["highest"].as_f64().expect("a risk") <= 1.0 / 3.0);
     assert!(said.contains("(before: 100.0 %, 50.41 %)"), "{said}");
-    // Levels are named and numbered.
     let words = |name: &str, labels: [&str; 4]| {
         let level = report["policy"][name].as_u64().expect("a level") as usize;
         let label = format!("{} (level {level} of 3)", labels[level]);
@@ -127,7 +126,6 @@ fn input_problems_are_noted() {
         assert_eq!(output.status.code(), Some(code), "{said}");
         assert!(said.contains("note: ") && said.contains(words), "{said}");
     }
-    // An unclosed quote swallows the rows up to the next quote.
     let mut rows = visits();
     let second = rows.find("p1,").expect("a row");
     rows.insert(second, '"');
@@ -138,8 +136,7 @@ fn input_problems_are_noted() {
     assert!(said.contains("1 record(s) span") && said.contains("a quote is likely to be open"), "{said}");
 }
 
-/// The pipe is opened for reading after the signal handlers are installed, so the signal is not too early. The search
-/// starts when the pipe is closed, so the signal is not too late.
+/// The pipe opens after the signal handlers are installed; the search starts when it closes. The signal is in between.
 #[test]
 #[cfg(unix)]
 fn signal_before_a_policy_is_found_writes_nothing() {

@@ -1,4 +1,4 @@
-//! Tests the secret that decides which cells cover a rare value, and the detection of identifiers by their form.
+//! Tests the secret for covering cells, and the detection of identifiers by their form.
 
 use std::path::Path;
 use std::process::Output;
@@ -28,21 +28,18 @@ fn release(rows: &str, env: &[(&str, &str)]) -> String {
     std::fs::read_to_string(folder.path().join("out.csv")).expect("a release")
 }
 
-/// Forty subjects in two places. One has a rare diagnosis, each other subject one of four common ones.
 fn rows() -> String {
     let common = ["flu", "asthma", "migraine", "cold"];
     let of = |row: usize| if row == 7 { "hiv" } else { common[row * row / 3 % 4] };
     (0..40).map(|row| format!("80{:02},{}\n", row % 2, of(row))).collect()
 }
 
-/// An attacker that knows the file except for one cell tries the values of that cell. With a secret, no try
-/// reproduces the release. (Four of nineteen subjects cover: two secrets give equal diagnoses with probability 1/35
-/// at most.)
+/// An attacker tries the values of one unknown cell. Four of nineteen subjects cover: two secrets give equal diagnoses
+/// with probability 1/35 at most.
 #[test]
 fn covering_cells_depend_on_the_secret() {
     let rows = rows();
     assert_eq!(release(&rows, &[ONE]), release(&rows, &[ONE]), "one secret, one release");
-    // Without a configured secret each run draws one, so the attacker can not reproduce a release.
     let drawn: Vec<String> = (0..8).map(|_| release(&rows, &[])).collect();
     assert!(drawn.iter().any(|release| *release != drawn[0]), "the input decides by itself");
     let by_secret: Vec<String> = [

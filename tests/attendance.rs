@@ -1,5 +1,4 @@
-//! Threats 25 and 26 over many batches and windows: an attacker knows the senders of each batch and reads the
-//! release.
+//! Threats 25 and 26 over many batches: an attacker knows the senders of each batch and reads the release.
 
 use crate::support;
 
@@ -14,31 +13,27 @@ use throng::daemon::state::records::Flush;
 const SCHEMA: &str = schema!("attendance"; person, text "zip",
     more "[[attribute]]\nname = \"activity\"\ntype = \"string\"\nchanges = \"always\"\n", sensitive "diagnosis");
 
-/// The default settings, which `Stand` does not set.
+/// Settings that `Stand` does not set.
 const DEFAULTS: &str = "[privacy]\nk = 5\nstatic_window = \"24h\"\nmax_delay = \"1h\"\n\
                         max_lines_per_subject = 1\n[batch]\nmax_records = 100\n";
-/// Separate groups for changing and unchanging attributes.
 const APART: &str = "[[group]]\nname = \"where\"\nattributes = [\"zip\", \"activity\"]\n\
                      [[group]]\nname = \"what\"\nattributes = [\"diagnosis\"]\n";
 
 const PEOPLE: usize = 200;
 const COMMON: [&str; 3] = ["flu", "asthma", "migraine"];
 const NOW: i64 = 1_700_000_000_000;
-/// Ten minutes.
 const STEP: i64 = 600_000;
 
 fn zip(person: usize) -> String {
     (8000 + person / 100).to_string()
 }
 
-/// View of an observer: the senders and the released lines of each batch.
 struct Seen {
     present: Vec<Vec<bool>>,
-    /// Postal code (`None` in a line without one) and diagnosis, by batch.
+    /// Postal code and diagnosis, by batch.
     lines: Vec<Vec<(Option<String>, String)>>,
 }
 
-/// Runs `batches` batches with 100 of 200 subjects each. One subject may have a rare diagnosis.
 fn watch(batches: usize, rare: Option<usize>, settings: &str, seed: u64) -> Seen {
     let mut dice = SmallRng::seed_from_u64(seed);
     let mut stand = Stand::new(SCHEMA, settings);
@@ -70,8 +65,8 @@ fn watch(batches: usize, rare: Option<usize>, settings: &str, seed: u64) -> Seen
     Seen { present, lines }
 }
 
-/// Counts the subjects with an attendance that agrees with `*` at their postal code at least as well as that of the subject
-/// with the rare diagnosis. A count of 1 identifies that subject.
+/// Counts the subjects whose attendance agrees with `*` at their postal code at least as well as the rare one's. A
+/// count of 1 identifies that subject.
 fn suspects(seen: &Seen, rare: usize) -> usize {
     let agreement = |person: usize| {
         let shown = |lines: &[(Option<String>, String)]| {
@@ -83,8 +78,7 @@ fn suspects(seen: &Seen, rare: usize) -> usize {
     (0..PEOPLE).filter(|&person| agreement(person) >= own).count()
 }
 
-/// Solves for the value of each of `people` by least squares on the counts `counts`: conjugate gradients on the
-/// normal equations.
+/// Solves for the value of each of `people` by conjugate gradients on the normal equations.
 fn solved(attendance: &[Vec<f64>], counts: &[f64], people: usize) -> Vec<f64> {
     let back = |of_batch: &[f64]| -> Vec<f64> {
         (0..people).map(|p| attendance.iter().zip(of_batch).map(|(row, v)| row[p] * v).sum()).collect()
@@ -113,7 +107,6 @@ fn solved(attendance: &[Vec<f64>], counts: &[f64], people: usize) -> Vec<f64> {
     x
 }
 
-/// Counts the diagnoses recovered by least squares.
 fn told(seen: &Seen) -> usize {
     let mut right = 0;
     for code in ["8000", "8001"] {
@@ -139,9 +132,8 @@ fn told(seen: &Seen) -> usize {
     right
 }
 
-/// Checks the figures of docs/internals/threats.md. Mixed with changing attributes, nearly every diagnosis is
-/// recovered. In a separate group, no more than by chance (mean 67, standard deviation 6.7; the bound is exceeded by
-/// chance once in 10,000).
+/// Checks the figures of docs/internals/threats.md. By chance mean 67, standard deviation 6.7; the bound is exceeded
+/// once in 10,000.
 #[test]
 fn threat_25_static_attributes_are_recovered_unless_in_a_separate_group() {
     let mixed = told(&watch(120, None, DEFAULTS, 7));
@@ -151,7 +143,7 @@ fn threat_25_static_attributes_are_recovered_unless_in_a_separate_group() {
     eprintln!("told by least squares after 120 batches: {mixed} of 200 mixed, {apart} apart, 67 by chance");
 }
 
-/// A known weakness of groups that mix a rare value with changing attributes. A separate group prevents it.
+/// A known weakness of groups that mix a rare value with changing attributes.
 #[test]
 fn threat_26_attendance_reveals_rare_values_unless_in_a_separate_group() {
     let streams = 20;
@@ -170,41 +162,34 @@ fn threat_26_attendance_reveals_rare_values_unless_in_a_separate_group() {
     assert!(found(&apart) <= 2, "{apart:?}");
 }
 
-/// Pattern of the senders in the batches of a window.
 #[derive(Clone, Copy)]
 enum Turnout {
-    /// Half of the subjects send, each of them in all batches of the window.
     Even,
-    /// Each subject sends in an individual share of the windows, from 5 to 95 % and mostly low, and there in half of
-    /// the batches.
+    /// Each subject sends in an individual share of the windows, from 5 to 95 %, and there in half of the batches.
     Uneven,
 }
 
-/// Stream of windows of a static group.
 struct Windows {
     people: usize,
-    /// Invented accounts that send two values each in every batch, to make the attribute count as changing.
+    /// Invented accounts that send two values each in every batch.
     invented: usize,
     windows: usize,
     turnout: Turnout,
 }
 
-/// Batches per window.
 const BATCHES: usize = 6;
 const WINDOW: i64 = 6 * 3_600_000;
 
-/// Senders of each batch, and its lines with a diagnosis.
 struct Observed {
     senders: Vec<Vec<bool>>,
     lines: Vec<Vec<String>>,
-    /// Lines with a diagnosis per subject.
     lines_of: std::collections::BTreeMap<String, usize>,
     lost: bool,
 }
 
 impl Windows {
     fn observe(&self, schema: &str, privacy: &str, seed: u64) -> Observed {
-        // The comment names `max_delay`, so that `Stand` keeps the default.
+        // The comment makes `Stand` keep the default.
         let settings = format!("[privacy]\n# max_delay\nk = 5\nmax_lines_per_subject = 1\n{privacy}{APART}");
         let (mut dice, mut dice_of_shares) = (SmallRng::seed_from_u64(seed), SmallRng::seed_from_u64(!seed));
         let mut stand = Stand::new(schema, &settings);
@@ -257,8 +242,7 @@ impl Windows {
         record(format!(r#"{{"person":"p{person}","zip":"{zip}","activity":"{activity}","diagnosis":"{diagnosis}"}}"#))
     }
 
-    /// Returns the expected lines of each subject in each batch. The attacker knows the senders, the rule, the window
-    /// length and the longest delay, but not the secret: the result is the mean over random phases and delays.
+    /// The attacker does not know the secret: the result is the mean over random phases and delays.
     fn expected(&self, observed: &Observed, delay: i64) -> Vec<Vec<f64>> {
         const DRAWS: usize = 24;
         let mut dice = SmallRng::seed_from_u64(1);
@@ -286,8 +270,8 @@ impl Windows {
         expected
     }
 
-    /// Counts the subjects with a correct diagnosis by least squares over the first `windows`: of all subjects, and
-    /// of the quarter with the fewest records.
+    /// Counts the subjects recovered from the first `windows`: of all subjects, and of the quarter with the fewest
+    /// records.
     fn solved(&self, observed: &Observed, expected: &[Vec<f64>], windows: usize) -> [usize; 2] {
         let batches = windows * BATCHES;
         let scores = COMMON.map(|diagnosis| {
@@ -308,8 +292,7 @@ const DECLARED: &str = schema!("windows"; person, text "zip",
     more "[[attribute]]\nname = \"activity\"\ntype = \"string\"\nchanges = \"always\"\n", sensitive "diagnosis",
     more "changes = \"never\"\n");
 
-/// Computes the table of docs/guarantees.md: recovered subjects by number of windows. The windows are short because
-/// only their number counts: with the default of 30 days, 12 windows are a year.
+/// Computes the table of docs/guarantees.md: recovered subjects by number of windows.
 fn solved_over_windows(turnout: Turnout) {
     let stream = Windows { people: 200, invented: 0, windows: 120, turnout };
     let after = [1, 6, 12, 40, 120];
@@ -327,7 +310,7 @@ fn solved_over_windows(turnout: Turnout) {
         "solved of 200 after {after:?} windows: delay of a window {spread:?} ({spread_lines} lines), of a 36th {short:?} ({short_lines} lines), chance 67; \
          of the 50 who send least {spread_rarest:?} and {short_rarest:?}, chance 17"
     );
-    // By chance 67, with a standard deviation of 6.7: exceeded once in 10,000.
+    // By chance 67, standard deviation 6.7: exceeded once in 10,000.
     assert!(spread[..3].iter().all(|&solved| solved <= 92), "{spread:?}");
     assert!(spread_lines * 3 > short_lines * 2, "spread lines leave all the same: {spread_lines} of {short_lines}");
 }
@@ -342,7 +325,6 @@ fn threat_25_uneven_senders_are_recovered_only_over_many_windows() {
     solved_over_windows(Turnout::Uneven);
 }
 
-/// Invented accounts do not make an attribute count as changing, declared or not, sensitive or quasi.
 #[test]
 fn threat_25_invented_accounts_do_not_disable_the_static_window() {
     let sensitive = SCHEMA.to_owned();
@@ -365,8 +347,6 @@ fn threat_25_invented_accounts_do_not_disable_the_static_window() {
     }
 }
 
-/// When an undeclared attribute of a group begins to change for most subjects, every record is released from then on,
-/// and this is reported.
 #[test]
 fn group_that_stops_being_static_is_reported() {
     let schema = SCHEMA.replace("role = \"sensitive\"", "role = \"quasi\"");

@@ -1,5 +1,4 @@
-//! Tests audit records: from topic to topic on a real broker (`sink.audit_topic`), and of a run over files
-//! (`sink.audit_file`).
+//! Tests audit records of `sink.audit_topic` on a real broker, and of `sink.audit_file`.
 #![cfg(feature = "failpoints")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,8 +12,6 @@ use crate::support;
 
 const BATCH: usize = 40;
 
-/// Creates a stage with one instance that writes audit records. Each line of a group in a batch has a different
-/// subject.
 fn stage(broker: &Broker, hold: usize) -> (Stage<'_>, String) {
     let stage = Stage::new(broker, 1).with_static_membership();
     let audit = unique("audit");
@@ -49,8 +46,7 @@ fn schema() -> jsonschema::JSONSchema {
     jsonschema::JSONSchema::compile(&schema).expect("a schema")
 }
 
-/// Returns the committed audit records in order. Checks each against the published schema, and its key, partition and
-/// timestamp.
+/// Returns the committed audit records in order, checked against the published schema.
 fn audited(stage: &Stage, audit: &str) -> Vec<Value> {
     let schema = schema();
     let mut found = Vec::new();
@@ -66,13 +62,12 @@ fn audited(stage: &Stage, audit: &str) -> Vec<Value> {
     found
 }
 
-/// Returns the smallest of `classes`, capped at the required crowd.
 fn capped(record: &Value, classes: BTreeMap<&str, u64>) -> u64 {
     let required = record["required_crowd"].as_u64().expect("a count");
     classes.into_values().min().unwrap_or(0).min(required)
 }
 
-/// Recounts the output batch by batch. The position of a line is its rank in its batch.
+/// The position of a line is its rank in its batch.
 fn recount(stage: &Stage, records: &[Value]) {
     let released = stage.released();
     let mut next: BTreeMap<i32, usize> = BTreeMap::new();
@@ -96,7 +91,6 @@ fn recount(stage: &Stage, records: &[Value]) {
     }
 }
 
-/// Removes the fields that differ between two runs over the same records.
 fn comparable(mut record: Value) -> Value {
     for field in ["instance", "group", "clock_ms"] {
         record.as_object_mut().expect("a record").remove(field);
@@ -130,7 +124,6 @@ fn committed_batch_has_one_audit_record_that_matches_the_output() {
     assert_eq!((held, consumed, dead), (0, total as u64, seen.dead_letters.len() as u64));
 }
 
-/// An aborted attempt exposes no audit record to readers of committed records, and its retry writes the same bytes.
 #[test]
 fn kill_at_any_point_keeps_audit_records_unchanged() {
     let Some(broker) = Broker::shared() else { return };
@@ -160,7 +153,6 @@ fn kill_at_any_point_keeps_audit_records_unchanged() {
     }
 }
 
-/// A run over files writes one line per batch, which agrees with the outputs.
 #[test]
 fn file_run_writes_one_audit_record_per_batch() {
     let dir = scratch();
@@ -198,7 +190,6 @@ fn file_run_writes_one_audit_record_per_batch() {
     assert!(lines.into_iter().all(|mut rest| rest.next().is_none()), "every line is in a record");
 }
 
-/// Every text in an audit record is a configured name, a digest or a fixed keyword of the format.
 #[test]
 fn threat_31_audit_record_contains_no_data_values() {
     let Some(broker) = Broker::shared() else { return };

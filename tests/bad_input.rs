@@ -1,4 +1,4 @@
-//! Tests bad input and a bad environment: a clear error or a counted dead letter, no loss, and no release below k.
+//! Tests bad input and a bad environment: no loss, and no release below k.
 
 #![allow(clippy::format_collect, reason = "short texts of a test")]
 
@@ -17,12 +17,10 @@ use throng::daemon::state::records::Flush;
 const SCHEMA: &str = schema!("bad input"; person, hundred "age", text "city",
     more "[[attribute]]\nname = \"weight\"\ntype = \"float\"\n");
 
-/// Four subjects with equal values, which are always released.
 fn crowd() -> String {
     (0..4).map(|i| format!("{{\"person\":\"p{i}\",\"age\":30,\"city\":\"Zug\",\"weight\":70.5}}\n")).collect()
 }
 
-/// Runs over a source of two crowds and the `bad` records. Each bad record must become a dead letter for `reason`.
 #[track_caller]
 fn dead_letters(bad: &[Vec<u8>], reason: &str) {
     let place = Place::new(SCHEMA, "");
@@ -79,7 +77,6 @@ fn records_that_are_not_objects_become_dead_letters() {
 #[test]
 fn non_finite_numbers_become_dead_letters() {
     dead_letters(&texts(&["{\"age\":NaN}", "{\"weight\":Infinity}", "{\"weight\": -Infinity }"]), "wrong_type");
-    // Accepted when the schema lists it as a spelling of a missing value.
     let place = Place::new(&SCHEMA.replace("type = \"float\"", "type = \"float\"\nmissing = [\"NaN\"]"), "");
     place.write("in.ndjson", crowd().replace("70.5", "NaN"));
     let account = place.run(&[]).expect(0).account();
@@ -87,7 +84,6 @@ fn non_finite_numbers_become_dead_letters() {
     assert!(place.lines("out.ndjson").iter().all(|line| line.contains("\"weight\":null")));
 }
 
-/// Blank lines are ignored by every line-based reader, as for CSV.
 #[test]
 fn blank_lines_are_ignored() {
     let place = Place::new(SCHEMA, "");
@@ -251,7 +247,6 @@ fn missing_sources_and_sinks_are_named() {
     says(&[("STATE__PATH", "in.ndjson")], 1, "state directory in.ndjson");
 }
 
-/// A stream requires a new output file, because its lines would mix with the existing content.
 #[test]
 fn stream_to_a_non_empty_file_is_refused() {
     let place = Place::new(SCHEMA, "");
@@ -264,8 +259,7 @@ fn stream_to_a_non_empty_file_is_refused() {
 
 #[test]
 fn full_disk_loses_no_record() {
-    // Wide lines with few classes: the output exceeds the limit before the state. With more values the state exceeds
-    // it first.
+    // Wide lines with few classes: the output exceeds the limit before the state.
     let wide = |i: usize, cities: usize| {
         let city = format!("{}{}", "Zug".repeat(60), i % cities);
         format!("{{\"person\":\"p{i}\",\"age\":30,\"city\":\"{city}\",\"weight\":70.5}}\n")
@@ -273,7 +267,7 @@ fn full_disk_loses_no_record() {
     let mut stopped = 0;
     for (cities, blocks) in [(1, vec![256, 700, 1400, 2800]), (300, vec![64, 128, 256, 700])] {
         let source: String = (0..6000).map(|i| wide(i, cities)).collect();
-        // The sample of the planner would fill the state.
+        // The planner's sample would fill the state.
         let more = "[plan]\n";
         let (place, reference) = (Place::new(SCHEMA, more), Place::new(SCHEMA, more));
         for place in [&place, &reference] {
@@ -281,7 +275,7 @@ fn full_disk_loses_no_record() {
         }
         let account = reference.run(&[]).expect(0).account();
         for blocks in blocks {
-            // A write beyond the limit fails as on a full disk. The accompanying signal is ignored.
+            // A write beyond the limit fails as on a full disk; the signal is ignored.
             let mut command = Command::new("sh");
             let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" run -c throng.toml");
             command.args(["-c", &limited, env!("CARGO_BIN_EXE_throng")]);
@@ -338,7 +332,6 @@ fn configuration_mistakes_are_named() {
     refused(subject, &[], &["role subject, which is never released"]);
     let twice = "[[group]]\nname = \"a\"\nattributes = [\"age\", \"city\"]\n[[group]]\nname = \"b\"\nattributes = [\"city\", \"weight\"]\n";
     refused(twice, &[], &["attribute `city` is in group[0] already"]);
-    // Several mistakes are reported together.
     refused(
         "[plan]\ninterval = \"soon\"\nwindow = 3\n",
         &[("BATCH__MAX_RECORDS", "0")],
@@ -368,7 +361,6 @@ fn schema_mistakes_are_named() {
         assert!(outcome.stderr.contains(says), "{says:?} is not in {}", outcome.stderr);
         assert!(!place.path("out.ndjson").exists());
     }
-    // The error for a contradictory hierarchy names its file and row.
     let file =
         "[[attribute]]\nname = \"x\"\ntype = \"string\"\n[attribute.hierarchy]\nkind = \"file\"\npath = \"x.csv\"\n";
     let place = Place::new(&format!("{SCHEMA}{file}"), "");
@@ -425,9 +417,8 @@ fn tenure_expires_with_the_window_and_ignores_clock_jumps() {
     };
     assert_eq!(of_zug(NOW), 0, "nobody has been seen before");
     assert_eq!(of_zug(NOW + HOUR - 2000), 4, "those that were seen are settled");
-    // An hour has passed since they were last seen: their tenure starts again.
+    // After an hour their tenure starts again.
     assert_eq!(of_zug(NOW + 1000 * HOUR), 0, "they begin anew");
-    // The clock does not run backwards.
     assert_eq!(of_zug(NOW), 4, "they have just been seen");
 }
 
@@ -439,7 +430,6 @@ fn subjects_outside_the_window_are_pruned_from_the_state() {
     }
     let people = |stand: &Stand| stand.telemetry.exact_last_report().expect("a batch").supporters;
     assert!(people(&stand) >= 80, "{}", people(&stand));
-    // Each batch scans a part of the ledger.
     for _ in 0..70 {
         stand.offer(&of_city("later", 1000, 4), Flush::No, NOW + 3 * HOUR, Fault::Nothing);
     }

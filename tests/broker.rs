@@ -39,7 +39,7 @@ fn aborted_transaction_is_hidden_from_committed_readers() {
         if commit {
             producer.commit_transaction(PATIENCE).expect("commits");
         } else {
-            // Delivered first: an abort would otherwise drop the message before it reaches the log.
+            // An abort would otherwise drop the message.
             producer.flush(PATIENCE).expect("delivered");
             producer.abort_transaction(PATIENCE).expect("aborts");
         }
@@ -132,8 +132,7 @@ fn batch_aborted_with_queued_messages_keeps_the_sink_usable() {
         .set("group.id", &group)
         .create()
         .expect("a consumer");
-    // A member that has left its group has no metadata to commit offsets with. The batch is aborted before its
-    // messages are sent.
+    // A member that has left its group cannot commit offsets: the batch is aborted.
     let left = Arc::new(AtomicBool::new(true));
     let gone = Arc::clone(&left);
     let outputs = TransactionOutputs {

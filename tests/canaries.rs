@@ -47,7 +47,6 @@ name = "place"
 attributes = ["city", "zip", "spot", "note", "illness"]
 "#;
 
-/// Records that are released: twelve subjects with equal values.
 fn crowd() -> Vec<Vec<u8>> {
     (0..12)
         .map(|i| {
@@ -59,12 +58,10 @@ fn crowd() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Returns records with a canary in every possible position, well-formed records first.
 fn canary_records(canaries: &Canaries) -> Vec<Vec<u8>> {
     let (t, n) = (|| canaries.text(), || canaries.number());
     let mut records: Vec<Vec<u8>> = Vec::new();
     for round in 0..4 {
-        // In every field, including the subject, an identifier and unknown fields.
         records.push(
             format!(
                 r#"{{"person":"{}","email":"{}@example.org","age":{},"city":"{}","zip":"{}","weight":{},"day":"20{}0-01-01","well":false,"spot":"47.{},8.5","meta":{{"note":"{}","{}":"{}"}},"illness":"{}","{}":"{}"}}"#,
@@ -74,13 +71,11 @@ fn canary_records(canaries: &Canaries) -> Vec<Vec<u8>> {
         );
     }
     let of_crowd = |field: &str| format!(r#"{{"person":"p1","age":30,{field},"weight":70.5}}"#).into_bytes();
-    // One canary per record, next to values with enough support.
     for field in ["city", "zip", "illness", "email", "stranger"] {
         records.push(of_crowd(&format!(r#""{field}":"{}""#, t())));
         records.push(of_crowd(&format!(r#""{field}":{{"{}":[{}]}}"#, t(), n())));
         records.push(of_crowd(&format!(r#""{field}":{}"#, n())));
     }
-    // Wrong types.
     for field in ["age", "weight", "day", "well", "spot"] {
         let number = if field == "age" { "weight" } else { "age" };
         records.push(format!(r#"{{"person":"p1","{field}":"{}","{number}":{}}}"#, t(), n()).into_bytes());
@@ -89,7 +84,6 @@ fn canary_records(canaries: &Canaries) -> Vec<Vec<u8>> {
     }
     records.push(format!(r#"{{"person":"{}","age":1e999}}"#, t()).into_bytes());
     records.push(format!(r#"{{"person":"{}","city":"{}{}"}}"#, t(), t(), "x".repeat(2000)).into_bytes());
-    // Malformed records.
     for broken in [
         format!(r#"{{"city":"{}"#, t()),
         format!(r#"{{"city":{}}}"#, t()),
@@ -115,7 +109,6 @@ fn canary_records(canaries: &Canaries) -> Vec<Vec<u8>> {
     records
 }
 
-/// Returns the body of every HTTP page.
 fn pages(process: &Process) -> Vec<(&'static str, String)> {
     ["/", "/metrics", "/status.json", "/series.json", "/plan", "/readyz", "/healthz", "/no-such-page"]
         .into_iter()
@@ -154,7 +147,7 @@ fn threat_06_file_job_exposes_no_canary() {
             ("TELEMETRY__LOG_FORMAT", format),
             ("PRIVACY__MAX_HOLD_BATCHES", hold),
             ("BATCH__MAX_WAIT", "50ms"),
-            // No subject reaches its limit per batch, so every record is processed.
+            // No subject reaches its limit per batch.
             ("BATCH__MAX_RECORDS", "150"),
         ]);
         let mut records = crowd();
@@ -209,7 +202,6 @@ fn threat_06_refusals_expose_no_canary() {
     refused("in.csv", format!("\"{}", t()).into_bytes(), &[], 1, "header row");
     refused("in.parquet", format!("PAR1{}PAR1", t()).into_bytes(), &[], 1, "Parquet");
 
-    // The source is replaced between two runs.
     for replaced in [t(), format!("{}\n{}\n", t().repeat(200), t())] {
         let place = Place::new(SCHEMA, GROUPS);
         let source: Vec<u8> = crowd().iter().flat_map(|r| [&r[..], b"\n"].concat()).collect();
@@ -272,7 +264,7 @@ fn threat_06_full_disk_exposes_no_canary() {
     }
     let records = u64::try_from(200 * (12 + each.len())).expect("some");
     place.write("in.ndjson", &source);
-    // A write beyond the limit fails as on a full disk. The accompanying signal is ignored.
+    // A write beyond the limit fails as on a full disk; the signal is ignored.
     let mut command = Command::new("sh");
     let limited = "trap '' XFSZ; ulimit -f 64; exec \"$0\" run -c throng.toml";
     command.args(["-c", limited, env!("CARGO_BIN_EXE_throng")]);
@@ -285,7 +277,6 @@ fn threat_06_full_disk_exposes_no_canary() {
     let last = outcome.stderr.lines().last().expect("a message").to_owned();
     println!("{last}");
     assert!(last.starts_with("error: "), "{last}");
-    // With enough space the job succeeds.
     let outcome = place.run(&[]).expect(0);
     assert_eq!(outcome.account().consumed, records);
     canaries.absent_from("standard error", &outcome.stderr);
@@ -393,7 +384,6 @@ fn threat_08_state_is_private_and_encrypted() {
     let files = place.files("state");
     let held: usize = files.iter().map(|(_, content)| content.len()).sum();
     assert!(held > 1000, "the state has something in it");
-    // Neither canaries nor supported values nor attribute names are readable.
     for (path, content) in &files {
         canaries.absent_from(&path.display().to_string(), content);
         for word in ["Zug", "60617", "illness", "city"] {

@@ -1,8 +1,6 @@
-//! Checks that every citation in the texts of the repository resolves, and that every cited text is part of the
-//! repository.
+//! Checks that every citation in comments and documents resolves.
 //!
-//! Checked are comments of the sources and all documents. A `§` refers to the document or the key in brackets that
-//! precedes it in the same paragraph.
+//! A `§` refers to the document or the key in brackets that precedes it in the same paragraph.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,37 +11,32 @@ const ARCHITECTURE: &str = "docs/internals/architecture.md";
 const THREATS: &str = "docs/internals/threats.md";
 const DECISIONS: &str = "docs/internals/decisions.md";
 
-/// Texts outside the repository. The names are split, so that this file does not contain them.
+/// Texts outside the repository, split so that this file does not contain them.
 const ELSEWHERE: [(&str, &str); 4] = [("METH", "ODS"), ("ARCHITECT", "URE"), ("THRE", "ATS"), ("ST", "YLE")];
 
-/// File contents by path below the root.
 type Files = BTreeMap<String, String>;
 
-/// Unit of prose: a paragraph of a document, a row of a table, or a block of comments.
+/// A paragraph of a document, a row of a table, or a block of comments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Paragraph {
     line: usize,
     text: String,
 }
 
-/// Citation in a paragraph.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Citation {
-    /// Entry of the bibliography.
     Key(String),
-    /// Number after `§`, and its owner: the file name of a document, a key, or none.
+    /// Number after `§`, and its owner: a document, a key, or none.
     Section(String, Option<String>),
     /// Numbered rule, with its document if known.
     Rule(String, Option<String>),
-    /// Row of the table of threats.
     Threat(String),
     /// Decision by its four digits.
     Decision(String),
-    /// Document by its path from the root, its path from `docs`, or its name.
+    /// Document by its path from the root or from `docs`, or its name.
     Document(String),
 }
 
-/// Returns the prose of a file. Code and fenced parts of a document are omitted.
 fn prose(name: &str, text: &str) -> Vec<Paragraph> {
     let mut found: Vec<Paragraph> = Vec::new();
     let (mut open, mut fenced) = (false, false);
@@ -67,13 +60,12 @@ fn prose(name: &str, text: &str) -> Vec<Paragraph> {
             }
             None => found.push(Paragraph { line: number, text: part.to_owned() }),
         }
-        // Lines after a bullet belong to it. Rows and headings are separate paragraphs.
+        // Lines after a bullet belong to it.
         open = !(alone && (part.starts_with('|') || part.starts_with('#')));
     }
     found
 }
 
-/// Returns the comment of a line, and whether code precedes it.
 fn comment<'a>(name: &str, line: &'a str) -> (&'a str, bool) {
     let mark = if has_ending(name, "py") { "#" } else { "//" };
     if let Some(text) = line.trim_start().strip_prefix(mark) {
@@ -91,7 +83,6 @@ fn has_ending(name: &str, ending: &str) -> bool {
     Path::new(name).extension().is_some_and(|e| e == ending)
 }
 
-/// Returns the citations of a paragraph, in order.
 fn citations(text: &str) -> Vec<Citation> {
     // A name in back quotes and brackets is a link to code.
     let text = text.replace("[`", "[ ").replace('`', "");
@@ -117,7 +108,7 @@ fn citations(text: &str) -> Vec<Citation> {
                 if file_name(&path) == file_name(THREATS) {
                     found.extend(rows(&rest[3..]).into_iter().map(Citation::Threat));
                 }
-                // Without a folder it is the text of a link or the name of a user's file, unless it is a link target.
+                // Without a folder it is the text of a link or a user's file.
                 let leads = text[..at].trim_end_matches(|c| c != '(' && c != ' ').ends_with("](");
                 if path.contains('/') || leads {
                     found.push(Citation::Document(path));
@@ -136,8 +127,7 @@ fn citations(text: &str) -> Vec<Citation> {
     found
 }
 
-/// Returns the key in brackets at the start of `text`, unless it is a link. A key is a capital letter followed by two
-/// to four capitals or digits.
+/// Returns the key in brackets at the start of `text`: a capital letter followed by two to four capitals or digits.
 fn key(text: &str) -> Option<&str> {
     let (key, after) = text.strip_prefix('[')?.split_once(']')?;
     let capital = key.starts_with(|c: char| c.is_ascii_uppercase());
@@ -145,13 +135,11 @@ fn key(text: &str) -> Option<&str> {
     (capital && alike && (3..=5).contains(&key.len()) && !after.starts_with('(')).then_some(key)
 }
 
-/// Returns the digits and points at the start of `text`.
 fn number(text: &str) -> &str {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     text[..end].trim_end_matches('.')
 }
 
-/// Returns the document path (without extension) at the end of `text`.
 fn document_before(text: &str) -> String {
     let part = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     let start = text.char_indices().rev().take_while(|(_, c)| part(*c)).last().map_or(text.len(), |(at, _)| at);
@@ -162,7 +150,7 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Returns the rows that follow a document or a link to it: ` row 7`, `, 7`, ` rows 5, 6 and 7`.
+/// Returns the rows after a document: ` row 7`, `, 7`, ` rows 5, 6 and 7`.
 fn rows(behind: &str) -> Vec<String> {
     let mut rest = behind.trim_start_matches([')', ']']);
     if rest.starts_with('(') {
@@ -179,15 +167,12 @@ fn rows(behind: &str) -> Vec<String> {
     }
 }
 
-/// Index of everything that can be cited.
 struct Shelf<'a> {
     files: &'a Files,
     sections: BTreeSet<String>,
     rules: BTreeSet<String>,
     threats: BTreeSet<String>,
-    /// Entries of the bibliography with their lines.
     entries: BTreeMap<String, usize>,
-    /// First line of the bibliography.
     bibliography: usize,
 }
 
@@ -215,7 +200,7 @@ impl<'a> Shelf<'a> {
         }
     }
 
-    /// Checks that a document exists, by its path from the root or from the citing file.
+    /// Checks a path from the root or from the citing file.
     fn has_document(&self, from: &str, path: &str) -> bool {
         let folder = from.rsplit_once('/').map_or("", |(folder, _)| folder);
         let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
@@ -234,7 +219,6 @@ impl<'a> Shelf<'a> {
         self.files.get(DECISIONS).is_some_and(|text| text.lines().any(|line| line.starts_with(&heading)))
     }
 
-    /// Returns the problem of one citation, if any.
     fn judge(&self, name: &str, citation: &Citation) -> Option<String> {
         let own = |document: &str, owner: &Option<String>| {
             owner.as_deref() == Some(file_name(document)) || owner.is_none() && name == document
@@ -264,7 +248,6 @@ impl<'a> Shelf<'a> {
     }
 }
 
-/// Returns one line per unresolved citation, and the number of citations.
 fn complaints(files: &Files) -> (Vec<String>, usize) {
     let shelf = Shelf::new(files);
     let (mut found, mut count) = (Vec::new(), 0);
@@ -303,7 +286,6 @@ fn complaints(files: &Files) -> (Vec<String>, usize) {
     (found, count)
 }
 
-/// Returns the names in back quotes in the last column of a glossary.
 fn glossary_names(text: &str) -> BTreeSet<String> {
     let glossary = text.split_once("## Glossary").map_or("", |(_, glossary)| glossary);
     let last = |line: &str| line.strip_suffix(" |").and_then(|row| row.rsplit(" | ").next()).map(str::to_owned);
@@ -322,7 +304,6 @@ fn quoted(text: &str) -> Vec<String> {
     text.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// Returns every name that a source declares.
 fn declared(files: &Files) -> BTreeSet<String> {
     let kinds = ["struct", "enum", "trait", "type", "fn", "mod", "const"];
     let sources = files
@@ -336,7 +317,6 @@ fn declared(files: &Files) -> BTreeSet<String> {
     names.collect()
 }
 
-/// Reads every text below `folder`, by its path below the root.
 fn read(root: &Path, folder: &Path, files: &mut Files) {
     for entry in fs::read_dir(folder).expect("a readable folder") {
         let path = entry.expect("a readable entry").path();
@@ -383,7 +363,6 @@ fn documents_name_only_declared_items_and_existing_folders() {
     assert!(missing.is_empty(), "{METHODS} names folders that do not exist: {missing:?}");
 }
 
-/// Returns the files of a sample repository without problems.
 fn made_up() -> Files {
     let methods = "# M\n\n## 1. Terms\nAfter [ABC] §7; see section 1.2.\n\n### 1.2 Roles\nx\n\n## Bibliography\n\n- [ABC] A. 1999.\n";
     let architecture = "### Rule 1: first\nAs rule 1 says ([methods.md](methods.md) §1 and §1.2).\n";

@@ -1,5 +1,4 @@
-//! Kills a job over files at every step. Its outputs are the earlier ones or those of the whole run, and the next run
-//! writes the bytes of an undisturbed one.
+//! Kills a job over files at every step. The next run writes the bytes of an undisturbed one.
 #![cfg(feature = "failpoints")]
 
 use crate::support;
@@ -21,7 +20,6 @@ struct Run {
     dir: tempfile::TempDir,
 }
 
-/// The ward is sensitive and released with the age. Several privacy models apply, with and without history.
 const MODELS: &str = r#"
 [[privacy.model]]
 kind = "l_diversity"
@@ -57,7 +55,6 @@ dead_letter_path = "@/out.letters"
         Self { dir }
     }
 
-    /// Replaces a text in the configuration.
     fn with(self, from: &str, to: &str) -> Self {
         let config = self.dir.path().join("only.toml");
         let text = fs::read_to_string(&config).expect("the configuration");
@@ -66,13 +63,11 @@ dead_letter_path = "@/out.letters"
         self
     }
 
-    /// Removes the state directory.
     fn without_state(self) -> Self {
         let path = format!("path = \"{}\"\nsecret_file", self.dir.path().join("only").display());
         self.with(&path, "secret_file")
     }
 
-    /// Creates a run with wards as sensitive values.
     fn with_models(hold: usize) -> Self {
         let run = Self::new(hold);
         let (schema, config) = (run.dir.path().join("visits.toml"), run.dir.path().join("only.toml"));
@@ -85,13 +80,11 @@ dead_letter_path = "@/out.letters"
         run
     }
 
-    /// Creates a run in which unchanging groups are delayed until the job ends.
     fn waiting() -> Self {
         let run = Self::new(0).with("max_lines_per_subject = 0", "max_lines_per_subject = 1");
         run.with("max_delay = \"0s\"", "max_delay = \"1s\"")
     }
 
-    /// Creates a run over a folder of files, most of them compressed.
     fn in_many_files() -> Self {
         let run = Self::new(2);
         let at = |name: &str| run.dir.path().join(name);
@@ -117,7 +110,6 @@ dead_letter_path = "@/out.letters"
         Daemon::start(&self.dir.path().join("only.toml"), &["--lineage", &lineage], crash)
     }
 
-    /// Returns every output by name, without the input's path, which dead letters contain.
     fn outputs(&self) -> BTreeMap<String, String> {
         let place = self.dir.path().to_string_lossy().into_owned();
         outputs(self.dir.path()).into_iter().map(|(name, text)| (name, text.replace(&place, ""))).collect()
@@ -138,7 +130,7 @@ dead_letter_path = "@/out.letters"
         self.outputs()
     }
 
-    /// Kills the job at each of `points`, over outputs of an earlier run, and runs it again.
+    /// Over outputs of an earlier run.
     fn is_killed_at(
         &self,
         points: impl Iterator<Item = &'static str>,
@@ -171,7 +163,6 @@ fn gzip(text: &[u8]) -> Vec<u8> {
     encoder.finish().expect("it is compressed")
 }
 
-/// Returns the first lines of the stream.
 fn input(lines: usize) -> Vec<u8> {
     let mut dice = Dice::new(5);
     let payloads = (0..).filter_map(|n| payload(n, &mut dice)).take(lines);
@@ -214,7 +205,6 @@ fn file_kill_at_any_point_keeps_outputs_whole_and_identical() {
     }
 }
 
-/// Counts the released wards that are not `*`.
 fn shown(outputs: &BTreeMap<String, String>) -> usize {
     let lines = outputs["out.visit.ndjson"].lines();
     lines.filter(|line| line.contains("\"ward\":") && !line.contains("\"ward\":\"*\"")).count()
@@ -228,8 +218,7 @@ fn file_kill_with_models_keeps_outputs_identical() {
     Run::with_models(2).is_killed_at(crash_points::all_of_files(), &undisturbed, 17);
 }
 
-/// Lots never change per subject, so they are delayed. No time passes in a job over files: at any speed they are
-/// released at its end.
+/// Delayed lines of a job are released at its end.
 #[test]
 fn file_kill_with_delayed_lines_keeps_outputs_identical() {
     let undisturbed = Run::waiting().finish();
@@ -264,7 +253,6 @@ fn file_kill_with_joined_rows_keeps_outputs_identical() {
     joined().is_killed_at(crash_points::all_of_files(), &undisturbed, 41);
 }
 
-/// A job with a broken input or a stop request replaces no output.
 #[test]
 fn unfinished_job_replaces_no_output() {
     let run = Run::new(0);
@@ -287,7 +275,6 @@ fn unfinished_job_replaces_no_output() {
     same(&run.outputs(), &undisturbed, "a job that was told to end");
 }
 
-/// With a state, the release log continues with the next file. Without one, each file is independent.
 #[test]
 fn release_log_continues_with_the_next_file() {
     let visits = |run: Run| {
@@ -297,19 +284,19 @@ fn release_log_continues_with_the_next_file() {
         let first = run.outputs()["out.trace.ndjson"].lines().count();
         let has_state = run.dir.path().join("only").exists();
         if has_state {
-            // A second run would withhold the lines that the first one has released.
+            // A second run would withhold the released lines.
             let mut again = run.start(None);
             assert_eq!(again.wait().code(), Some(2), "{}", again.said());
             assert!(again.said().contains("already has this input"), "{}", again.said());
             assert_eq!(run.outputs()["out.trace.ndjson"].lines().count(), first);
         }
         let next = run.dir.path().join("next.ndjson");
-        // The same subjects in another order, because equal content would count as the same input.
+        // Equal content would count as the same input.
         let text = String::from_utf8_lossy(&input(LINES)).into_owned();
         fs::write(next, text.lines().rev().map(|line| format!("{line}\n")).collect::<String>()).expect("the next file");
         let run = run.with("/in.ndjson\"", "/next.ndjson\"");
         let mut daemon = run.start(None);
-        // The line of every subject is already released: an empty release is reported as a failure.
+        // Every subject's line is already released: an empty release fails.
         assert_eq!(daemon.wait().code(), Some(i32::from(has_state)), "{}", daemon.said());
         (first, daemon.said().contains("every record was lost"), run.outputs()["out.trace.ndjson"].lines().count())
     };
@@ -319,7 +306,6 @@ fn release_log_continues_with_the_next_file() {
     assert!(first > LINES / 4 && !is_lost && second > LINES / 4, "{first} and {second}");
 }
 
-/// Starts a job that pauses at `point`, and runs `meanwhile` when `has_begun` holds for its directory.
 fn interfered(run: &Run, point: &str, has_begun: impl Fn(&Path) -> bool, meanwhile: impl FnOnce(&Path)) -> Daemon {
     let daemon = run.start(Some(&format!("{point}=1*sleep(3000)->off")));
     while !has_begun(run.dir.path()) {
@@ -329,7 +315,6 @@ fn interfered(run: &Run, point: &str, has_begun: impl Fn(&Path) -> bool, meanwhi
     daemon
 }
 
-/// Checks that the job has opened its outputs.
 fn is_open(dir: &Path) -> bool {
     dir.join(".out.visit.ndjson.unfinished").exists()
 }

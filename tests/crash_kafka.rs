@@ -11,7 +11,7 @@ use support::kafka::{Broker, Record, send};
 
 use rdkafka::producer::Producer;
 
-/// Records per batch. With one partition and batches closed by count, the batches depend only on the stream.
+/// Batches closed by count depend only on the stream.
 const BATCH: usize = 40;
 
 fn killed_at_every_point(hold: usize) {
@@ -71,7 +71,6 @@ fn kafka_kills_at_random_times_keep_output_identical() {
     same(&stage, &seen, &calm, &undisturbed);
 }
 
-/// The reader of the markers must not mistake the open transaction of another instance for the end.
 #[test]
 fn changelog_marker_behind_an_open_transaction_is_found() {
     let Some(broker) = Broker::shared() else { return };
@@ -99,7 +98,7 @@ fn changelog_marker_behind_an_open_transaction_is_found() {
     });
 }
 
-/// Records settled again after a restart must give the same result: an aborted attempt may have been read.
+/// An aborted attempt may have been read.
 #[test]
 fn held_records_killed_during_commit_are_released_identically() {
     let Some(broker) = Broker::shared() else { return };
@@ -110,7 +109,6 @@ fn held_records_killed_during_commit_are_released_identically() {
     let mut daemon = stage.start("only", None);
     stage.wait_consumed(total, &mut [&mut daemon]);
     daemon.kill();
-    // SIGTERM triggers the only batch of this process.
     let mut daemon = stage.start("only", Some("acknowledged=return"));
     daemon.says("state of partitions restored");
     daemon.signal(rustix::process::Signal::TERM);
@@ -124,7 +122,6 @@ fn held_records_killed_during_commit_are_released_identically() {
     assert!(committed[..attempted.len()] == attempted[..], "the aborted attempt and its retry differ");
 }
 
-/// Without its marker, a released batch would count as unreleased.
 #[test]
 fn changelog_without_its_marker_is_refused() {
     let Some(broker) = Broker::shared() else { return };
@@ -140,7 +137,6 @@ fn changelog_without_its_marker_is_refused() {
     assert!(daemon.said().contains("no marker of batch 3"), "{}", daemon.said());
 }
 
-/// Returns the payloads of partition 0, in order.
 fn payloads(stored: &[support::kafka::Stored]) -> Vec<Vec<u8>> {
     stored.iter().filter(|s| s.partition == 0).filter_map(|s| s.payload.clone()).collect()
 }

@@ -1,4 +1,4 @@
-//! Threats 24 and 27: crowds per batch, and invented subjects. The table is in `docs/internals/threats.md`.
+//! Threats 24 and 27: crowds per batch, and invented subjects (`docs/internals/threats.md`).
 
 use crate::support;
 
@@ -29,7 +29,6 @@ hierarchy = { kind = "tree", tree = { CH = ["Zug", "Bern", "Chur"], FR = ["Lyon"
 
 type Records = Vec<Option<Vec<u8>>>;
 
-/// Returns `count` records with skewed values. Each subject sends about two.
 fn records(random: &mut ChaCha8Rng, count: usize) -> Records {
     let mut skewed = |n: usize| {
         let draw: f64 = random.random();
@@ -44,7 +43,6 @@ fn records(random: &mut ChaCha8Rng, count: usize) -> Records {
     (0..count).map(one).collect()
 }
 
-/// Runs 25 batches of 60 records with the given settings.
 fn run(settings: &str) -> Stand {
     let mut stand = Stand::new(SCHEMA, settings);
     let mut random = ChaCha8Rng::seed_from_u64(24);
@@ -62,8 +60,6 @@ const GROUPS: [&str; 2] = [
     "[[group]]\nname = \"where\"\nattributes = [\"age\", \"city\"]\n[[group]]\nname = \"how\"\nattributes = [\"mood\", \"illness\"]\n",
 ];
 
-/// Earlier releases give no anonymity against an observer that sees the batch arrive: every class has k subjects in
-/// its own batch.
 #[test]
 fn threat_24_every_class_has_k_subjects_in_its_batch() {
     for groups in GROUPS {
@@ -75,7 +71,6 @@ fn threat_24_every_class_has_k_subjects_in_its_batch() {
     }
 }
 
-/// The reported crowd equals the recount of a consumer.
 #[test]
 fn crowd_size_is_reported_as_recounted() {
     let mut stand = Stand::new(SCHEMA, "[privacy]\nk = 4\n");
@@ -103,7 +98,6 @@ fn crowd_size_is_reported_as_recounted() {
     }
 }
 
-/// Privacy models apply to each batch separately.
 #[test]
 fn threat_24_class_is_diverse_in_its_own_batch() {
     let shown = {
@@ -117,15 +111,14 @@ fn threat_24_class_is_diverse_in_its_own_batch() {
             illnesses.iter().enumerate().map(of).collect()
         };
         stand.offer(&people(0, &["flu", "flu", "flu", "cold", "cold", "cold"]), Flush::No, NOW, Fault::Nothing);
-        // Every subject of this batch has the flu. The colds of the earlier batch do not make it diverse.
+        // The colds of the earlier batch do not make this one diverse.
         stand.offer(&people(10, &["flu"; 5]), Flush::No, NOW + 1000, Fault::Nothing);
         stand.sink.lines.iter().filter(|l| l.batch == 2 && l.text.contains("flu")).count()
     };
     assert_eq!(shown, 0, "the batch is not diverse");
 }
 
-/// Equal batches give equal bytes at any pace within the release window. The history is ordered by batches; time only
-/// limits its age.
+/// Within the release window, time does not change the bytes.
 #[test]
 fn output_bytes_do_not_depend_on_the_clock() {
     let schema = r#"
@@ -172,7 +165,6 @@ fn output_bytes_do_not_depend_on_the_clock() {
     }
 }
 
-/// Register in which each subject has a unique raw tuple.
 const REGISTER: &str = r#"
     name = "register"
     [[attribute]]
@@ -189,16 +181,14 @@ const REGISTER: &str = r#"
     hierarchy = { kind = "intervals", min = 0, max = 79, origin = 0, widths = [10, 40] }
 "#;
 
-/// Returns the tuple of one of 300 subjects in six areas of fifty.
 fn register(person: usize) -> (String, usize) {
     (format!("{}{:02}", person % 6 + 1, person / 6), (person * 37) % 80)
 }
 
-/// Sender, register entry of the tuple, and whether the sender is invented.
 type Sent = (String, usize, bool);
 
-/// Returns the share of the real subjects' records that were released in a class of fewer than `k` real subjects of
-/// their batch, the share that was released exactly, and the mean loss.
+/// Returns, of the real subjects' records, the share in a class of fewer than `k` real subjects of their batch, the
+/// share released exactly, and the mean loss.
 fn real_crowds(settings: &str, k: usize, batches: &[Vec<Sent>]) -> (f64, f64, f64) {
     let mut stand = Stand::new(REGISTER, settings);
     for (number, batch) in (0i64..).zip(batches) {
@@ -230,8 +220,7 @@ fn real_crowds(settings: &str, k: usize, batches: &[Vec<Sent>]) -> (f64, f64, f6
     (f64::from(alone) / all, f64::from(exact) / all, stand.telemetry.status().mean_loss.unwrap_or(1.0))
 }
 
-/// Threat 27, first variant: k − 1 invented records with the target's values in the target's batch, with new accounts
-/// per target or always the same four.
+/// k − 1 invented records with the target's values, with new accounts per target or always the same four.
 #[test]
 fn threat_27_invented_subjects_with_the_values_of_a_target() {
     let attack = |fresh: bool| -> Vec<Vec<Sent>> {
@@ -260,7 +249,7 @@ fn threat_27_invented_subjects_with_the_values_of_a_target() {
     assert_eq!(tenure.1, 0.0, "who was never seen supports nobody");
 }
 
-/// Threat 27, second variant: four invented subjects repeatedly send the tuples of the whole register.
+/// Four invented subjects repeatedly send the tuples of the whole register.
 #[test]
 fn threat_27_invented_subjects_that_cover_a_register() {
     let mut random = ChaCha8Rng::seed_from_u64(27);
@@ -290,7 +279,6 @@ fn threat_27_invented_subjects_that_cover_a_register() {
     assert!(tenure.0 > 0.1, "who stays for long is believed: {tenure:?}");
 }
 
-/// Returns the records of ADULT as JSON.
 fn adult() -> Records {
     let data = std::env::var_os("THRONG_TEST_DATA").expect("THRONG_TEST_DATA is set");
     let text = std::fs::read_to_string(std::path::Path::new(&data).join("adult/adult.csv")).expect("ADULT");
@@ -305,7 +293,6 @@ fn adult() -> Records {
     lines.map(one).collect()
 }
 
-/// Returns records of the generated stream, and the groups of its configuration.
 fn wearable() -> (Records, String) {
     let mut stream = WearableStream::new(WearableSettings::default()).expect("the default settings");
     let one = |_| {
@@ -318,7 +305,6 @@ fn wearable() -> (Records, String) {
     ((0..30_000).map(one).collect(), groups.to_owned())
 }
 
-/// Offers `all` in batches and prints the outcome.
 fn told(schema: &str, all: &Records, records: usize, privacy: &str, more: &str) -> Stand {
     let settings = format!("[batch]\nmax_records = {records}\n[privacy]\nk = 5\n{privacy}\n{more}");
     let mut stand = Stand::new(schema, &settings);
@@ -352,9 +338,8 @@ fn told(schema: &str, all: &Records, records: usize, privacy: &str, more: &str) 
     stand
 }
 
-/// Measures the cost of a crowd in every batch with the shipped configurations, and the remaining downcoding on
-/// ADULT. The table is in `docs/guarantees.md`. `THRONG_CASES` sets other cases: `adult 1000 colluders = 4,
-/// max_hold_batches = 2; …`.
+/// Measures the cost of a crowd in every batch, and the remaining downcoding on ADULT (`docs/guarantees.md`).
+/// `THRONG_CASES` sets other cases: `adult 1000 colluders = 4, max_hold_batches = 2; …`.
 #[test]
 #[ignore = "needs the data folder that THRONG_TEST_DATA names, and minutes"]
 fn real_data_cost_of_a_crowd_in_every_batch() {
@@ -383,10 +368,9 @@ fn real_data_cost_of_a_crowd_in_every_batch() {
     }
 }
 
-/// Returns the share of lines that an attacker can place below their printed cells, given that k equal records would
-/// have been released finer (downcoding, [COH]). At the node one level finer in one attribute, each child of a class
-/// has at most k − 1 of its lines. With `n` lines and `m` children, each child has at least n − (m − 1)(k − 1) of
-/// them. The best attribute of each class counts. Every record must be its own subject.
+/// Returns the share of lines that an attacker can place below their printed cells, because k equal records would have
+/// been released finer (downcoding, [COH]). With `n` lines and `m` children, each child of a class has at least n − (m
+/// − 1)(k − 1) of them. The best attribute of each class counts. Every record must be its own subject.
 fn downcoded(stand: &Stand, k: usize) -> f64 {
     let schema = Schema::load(&stand.config.schema.file).expect("a schema");
     let names = &stand.promise.groups[0].quasi;

@@ -1,5 +1,4 @@
-//! Checks that the dashboards, recording rules and alert rules parse, are consistent and use only emitted metrics,
-//! and that every alert can fire.
+//! Checks that dashboards, recording rules and alert rules use only emitted metrics, and that every alert can fire.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,19 +8,16 @@ use std::{fs, io};
 use serde_json::{Value, json};
 use throng::telemetry::{Label, RejectionReason, Telemetry};
 
-/// Metrics that Prometheus adds to every target.
 const OF_PROMETHEUS: [(&str, &[&str]); 2] = [("up", &[]), ("ALERTS", &["alertname", "severity", "alertstate"])];
 
-/// Dashboards by file name. The uid in links is `throng-` and the name.
+/// The uid in links is `throng-` and the name.
 const DASHBOARDS: [&str; 3] = ["privacy", "pipeline", "model"];
 
-/// Labels with open values: groups and attributes are configured, a version is set by the build.
+/// Configured groups and attributes, and the version of the build.
 const OPEN_LABELS: [&str; 3] = ["group", "attribute", "version"];
 
-/// Emitted metrics: their labels, each with all possible values.
 type Metrics = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
-/// Returns the exposed metrics, in which every series exists from the start, and the series recorded from them.
 fn emitted_and_recorded() -> Metrics {
     let mut metrics = emitted();
     for (name, expression) in recordings() {
@@ -51,18 +47,15 @@ fn emitted() -> Metrics {
     metrics
 }
 
-/// Returns the name of a histogram without the suffix of its series.
 fn family_of(name: &str) -> &str {
     ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
 }
 
-/// Splits `name{label="value", …}` into its parts.
 fn parts_of(series: &str) -> (String, Vec<(String, String)>) {
     let (name, labels) = series.split_once('{').unwrap_or((series, ""));
     (name.to_owned(), matchers(labels))
 }
 
-/// Returns the labels that are compared with a text, each with that text.
 fn matchers(expression: &str) -> Vec<(String, String)> {
     let quoted: Vec<&str> = expression.split('"').collect();
     let pairs = quoted.chunks_exact(2).filter_map(|pair| {
@@ -89,7 +82,6 @@ fn dashboards() -> Vec<(&'static str, Value)> {
     DASHBOARDS.iter().map(|&name| (name, parse(name))).collect()
 }
 
-/// Returns every expression of the dashboards with the title of its panel or the name of its annotation.
 fn expressions() -> Vec<(String, String)> {
     let mut found = Vec::new();
     for (name, dashboard) in dashboards() {
@@ -108,7 +100,6 @@ fn expressions() -> Vec<(String, String)> {
     found
 }
 
-/// Returns the metrics in an expression, and the labels that it selects or groups by.
 fn names(expression: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     let (mut metrics, mut labels) = (BTreeSet::new(), BTreeSet::new());
     let word = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
@@ -129,19 +120,16 @@ fn names(expression: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     (metrics, labels)
 }
 
-/// Returns an expression with empty string literals.
 fn unquoted(expression: &str) -> String {
     expression.split('"').enumerate().map(|(index, part)| if index % 2 == 0 { part } else { "\"\"" }).collect()
 }
 
-/// Returns the labels that an expression groups by.
 fn groupings(expression: &str) -> BTreeSet<String> {
     let unquoted = unquoted(expression);
     let lists = unquoted.split(" by (").skip(1).filter_map(|rest| rest.split(')').next());
     lists.flat_map(|list| list.split(',')).map(|label| label.trim().to_owned()).collect()
 }
 
-/// Asserts that the program can emit every metric, label and label value in an expression.
 fn assert_names_known(emitted: &Metrics, place: &str, expression: &str) {
     let (metrics, labels) = names(expression);
     let mut allowed = BTreeSet::from(["job", "instance", "le"]);
@@ -166,7 +154,6 @@ fn assert_names_known(emitted: &Metrics, place: &str, expression: &str) {
     }
 }
 
-/// Returns the alerts with their expressions.
 fn alerts() -> Vec<(String, String)> {
     let rules = read("deploy/prometheus/alerts.yml");
     let of = |rule: &str| {
@@ -181,7 +168,6 @@ fn alerts() -> Vec<(String, String)> {
     alerts
 }
 
-/// Returns the recorded series with their expressions.
 fn recordings() -> Vec<(String, String)> {
     let rules = read("deploy/prometheus/recordings.yml");
     let of = |rule: &str| {
@@ -193,7 +179,6 @@ fn recordings() -> Vec<(String, String)> {
     rules.split("- record: ").skip(1).map(of).collect()
 }
 
-/// Test of the alert rules: its input series, the alerts that must be silent, and those that must fire.
 struct AlertTest {
     series: Vec<String>,
     silent: BTreeSet<String>,
@@ -221,7 +206,7 @@ fn alert_tests() -> Vec<AlertTest> {
     text.split("  - interval:").skip(1).map(of).collect()
 }
 
-/// Runs promtool. Returns `None` with a message if it is not installed.
+/// Returns `None` if promtool is not installed.
 fn promtool(arguments: &[&str]) -> Option<(bool, String)> {
     match Command::new("promtool").args(arguments).current_dir(root()).output() {
         Ok(output) => {
@@ -320,7 +305,7 @@ fn every_alert_has_firing_and_silent_tests_and_a_runbook() {
         let of = |name: &String| recorded.get(name).map_or_else(|| BTreeSet::from([name.clone()]), |of| names(of).0);
         let mut metrics: BTreeSet<String> = names(&expression).0.iter().flat_map(of).collect();
         metrics.extend(expression.contains("up{").then(|| "up".to_owned()));
-        // A test without series for the metrics of the expression would prove nothing.
+        // A test without series for the expression would prove nothing.
         let feeds = |test: &&AlertTest| {
             metrics.iter().all(|metric| test.series.iter().any(|series| family_of(&parts_of(series).0) == metric))
         };
@@ -360,7 +345,6 @@ fn every_reason_and_event_is_used_in_the_sources() {
     }
 }
 
-/// Returns the product sources outside of the telemetry, without their tests.
 fn product_source() -> Vec<String> {
     let mut folders = vec![root().join("src"), root().join("crates")];
     let mut found = Vec::new();

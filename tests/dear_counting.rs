@@ -1,5 +1,4 @@
-//! Tests a batch that the counting guard and the recount can not judge within their time limit: processing ends, and
-//! the released lines are verified.
+//! Tests a batch that the counting guard and the recount can not judge within their time limit.
 
 use crate::support;
 
@@ -15,7 +14,6 @@ use throng::telemetry::SuppressionReason;
 const COLUMNS: usize = 12;
 const NOW: i64 = 1_700_000_000_000;
 
-/// Two groups of twelve numbers each, with a label hierarchy per number.
 fn schema() -> String {
     let mut text = schema!("dear"; person).to_owned();
     for name in ["a", "b"].iter().flat_map(|group| (0..COLUMNS).map(move |column| format!("{group}{column}"))) {

@@ -1,5 +1,4 @@
-//! Tests real streams that change in the middle. Plans follow the change, and a kill during the search or adoption of
-//! a plan changes no output byte. `support::invariants` recounts the release from the printed lines and the source.
+//! Tests real streams that change in the middle. A kill during the search or adoption of a plan changes no output byte.
 #![cfg(feature = "failpoints")]
 
 use crate::support;
@@ -17,14 +16,12 @@ use support::invariants::{GroupNames, Line, Promise, check_once, records_release
 const K: usize = 3;
 const WINDOW: usize = 480;
 
-/// Stream on disk, with its groups and the subject of each record.
 struct Stream {
     place: Place,
     groups: Vec<(&'static str, Vec<&'static str>)>,
     people: Vec<String>,
 }
 
-/// Returns a schema of the `schemas` folder with only these attributes. The others are dropped as unknown.
 fn part_of(schema: &str, attributes: &[&str]) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas").join(schema);
     let text = fs::read_to_string(path).expect("a schema of the house");
@@ -70,7 +67,6 @@ impl Stream {
         command
     }
 
-    /// Runs to the end or to the crash. Returns true after a crash.
     fn run(&self, crash: &str) -> bool {
         let Output { status, stderr, .. } = self.command(Some(crash)).output().expect("it starts");
         let died = status.signal() == Some(rustix::process::Signal::ABORT.as_raw());
@@ -82,7 +78,6 @@ impl Stream {
         Process::spawn(self.command(None), self.place.port).wait().expect(0)
     }
 
-    /// Returns the outputs and the lineage, without the release times of the batches.
     fn outputs(&self) -> BTreeMap<String, Vec<u8>> {
         let names = self.groups.iter().map(|(name, _)| format!("out.{name}.ndjson"));
         let mut outputs: BTreeMap<String, Vec<u8>> = names.map(|name| (name.clone(), self.place.read(&name))).collect();
@@ -91,7 +86,6 @@ impl Stream {
         outputs
     }
 
-    /// Checks conservation, exactly-once output, and R(k) of every batch over all earlier releases.
     fn check(&self, outcome: &Outcome) {
         let Account { consumed, released, held, .. } = outcome.account();
         assert_eq!((consumed, held), (self.people.len() as u64, 0), "{}", outcome.stderr);
@@ -131,7 +125,7 @@ fn drifts(outcome: &Outcome) -> usize {
     outcome.stderr.lines().filter(|line| line.contains("plan adopted") && line.contains("why=\"drift\"")).count()
 }
 
-/// The plans of a job depend only on its records: after a kill at any plan adoption, the same plans are made again.
+/// The plans of a job depend only on its records.
 fn killed_through_its_plans(calm: &Stream, stream: &Stream) {
     let undisturbed = calm.finish();
     calm.check(&undisturbed);
@@ -146,7 +140,7 @@ fn killed_through_its_plans(calm: &Stream, stream: &Stream) {
     assert!(stream.outputs() == calm.outputs(), "the disturbed run has released something else");
 }
 
-/// Stream of `throng generate wearable`: the second half has older subjects in other places with newer devices.
+/// The second half has older subjects in other places with newer devices.
 fn wearable() -> Stream {
     const RECORDS: usize = 1800;
     let arguments = format!("generate wearable --records {RECORDS} --subjects 400 --seed 5 --shift-at 900 -o -");
@@ -175,7 +169,7 @@ fn wearable() -> Stream {
     Stream::new("wearable.toml", "user_id", groups, &input, people, 60)
 }
 
-/// LifeSnaps in chronological order: two rounds of the study with different subjects.
+/// Two rounds of the study with different subjects, in chronological order.
 fn lifesnaps() -> Stream {
     let data = std::env::var_os("THRONG_TEST_DATA").expect("THRONG_TEST_DATA is set");
     let file = Path::new(&data).join("lifesnaps").join("daily.csv");
@@ -192,7 +186,7 @@ fn lifesnaps() -> Stream {
     let places: Vec<usize> = names.iter().map(|name| of(name)).collect();
     let mut rows: Vec<csv::StringRecord> = file.records().collect::<Result<_, _>>().expect("records");
     rows.sort_by_key(|row| row[of("date")].to_owned());
-    // Every third day of a subject is enough to include both rounds.
+    // Every third day includes both rounds.
     let rows: Vec<csv::StringRecord> = rows.into_iter().step_by(3).collect();
     let people: Vec<String> = rows.iter().map(|row| row[of("id")].to_owned()).collect();
     assert!(people.iter().collect::<BTreeSet<_>>().len() > 60 && rows.len() > 2000);

@@ -1,6 +1,4 @@
-//! Tests `throng evaluate` and `throng attack`: measures computed by hand on a small release, agreement with the
-//! daemon's own report, attacks that succeed without protection and fail where the guarantee holds, and mismatched
-//! files.
+//! Tests `throng evaluate` and `throng attack` on small releases.
 
 use crate::support;
 
@@ -37,7 +35,7 @@ fn close(found: &Value, expected: f64) {
     assert!((number - expected).abs() < 1e-6, "{number}, expected {expected}");
 }
 
-/// Creates four subjects in two cities and their release by hand: one age exact, two in a decade, one missing.
+/// Four subjects in two cities: one age exact, two in a decade, one missing.
 fn by_hand() -> Place {
     let place = Place::new(SCHEMA, "");
     place.write(
@@ -138,8 +136,7 @@ fn evaluate_counts_exchanged_values_as_falsified() {
     assert_eq!(falsified, 5, "{report:#}");
 }
 
-/// Values that identify subjects, in additional fields or in place of a cell, are found. They do not count as one
-/// class of unknown values.
+/// They do not count as one class of unknown values.
 #[test]
 fn evaluate_finds_identifying_values() {
     let place = by_hand();
@@ -197,7 +194,6 @@ fn evaluate_refuses_mismatched_files() {
     refused("evaluate in.ndjson out.ndjson -c throng.toml --report in.ndjson", &["in.ndjson"]);
 }
 
-/// Returns records of `people` subjects by a deterministic rule.
 fn records(people: u64, each: u64) -> String {
     let mut text = String::new();
     for record in 0..people * each {
@@ -224,7 +220,6 @@ fn attack_on_unprotected_release_finds_most_lines() {
     let place = Place::new(SCHEMA, "");
     let raw = records(200, 1);
     place.write("in.ndjson", &raw);
-    // The original records without the subject.
     let line = |line: &str| format!("{{{}\n", line.split_once(',').expect("a record").1);
     place.write("out.ndjson", raw.lines().map(line).collect::<String>());
     place.write("lineage.ndjson", lineage(&(0..200).collect::<Vec<_>>()));
@@ -282,13 +277,12 @@ fn verified(place: &Place, arguments: &str) -> (Option<i32>, Value) {
     (outcome.code, report)
 }
 
-/// Returns the violations as `line: promise`.
 fn broken(report: &Value) -> Vec<String> {
     let all = report["broken"].as_array().expect("findings");
     all.iter().map(|b| format!("{}: {}", b["line"], b["promise"].as_str().expect("words"))).collect()
 }
 
-/// Creates a release of six lines of six subjects in one batch, sorted by their bytes.
+/// Six lines of six subjects in one batch, sorted by their bytes.
 fn released(lines: &[&str]) -> Place {
     let place = Place::new(SCHEMA, "");
     place.write("out.ndjson", lines.iter().map(|line| format!("{line}\n")).collect::<String>());
@@ -348,7 +342,6 @@ fn verify_release_finds_manipulated_lines() {
     doctored("{\"city\":\"Bern\",\"age\":\"30-39\",\"illness\":\"flu\"}", &["7: attributes are in the order"]);
 }
 
-/// No attack on the daemon's release exceeds its promised bound.
 #[test]
 fn attacks_on_the_release_stay_below_the_promised_bounds() {
     let place = Place::new(SCHEMA, TWO_GROUPS);

@@ -1,5 +1,4 @@
-//! Tests reading released series together with their original: equality with a recount from the input in every
-//! format, and refusal of mismatched files.
+//! Tests reading released series together with their original, in every format, and refusal of mismatched files.
 
 use crate::support;
 
@@ -54,13 +53,13 @@ type = "string"
 changes = "never"
 "#;
 
-/// One record: subject, day, steps, pulse (optional), sex.
+/// Subject, day, steps, pulse, sex.
 pub type Day = (String, String, u64, Option<f64>, &'static str);
 
 pub const SERIES: &str =
     "[release]\nfragments = false\n[cohort]\nstrata = [\"sex\"]\n[[series]]\nname = \"daily\"\nlateness = \"1d\"\n";
 
-/// Returns the days of the subjects: some are missing, some have two records, and some have no pulse.
+/// Some days are missing, some have two records, and some have no pulse.
 pub fn days(people: u64, days: u64, seed: u64) -> Vec<Day> {
     let mut dice = Dice::new(seed);
     let mut all = Vec::new();
@@ -92,7 +91,6 @@ pub fn csv(rows: &[Day]) -> String {
     text
 }
 
-/// Completed run in a directory.
 pub struct Run {
     pub config: PathBuf,
     pub sink: PathBuf,
@@ -101,7 +99,6 @@ pub struct Run {
     pub said: String,
 }
 
-/// Runs `source` (`in.csv`, or `-` with `input` on standard input) into `sink`.
 pub fn run(dir: &Path, name: &str, sink: &str, source: &str, input: &[Day], more: &str) -> Run {
     let place = dir.display();
     fs::write(dir.join("days.toml"), SCHEMA).expect("the schema");
@@ -151,7 +148,6 @@ impl Run {
         )
     }
 
-    /// Returns the digest function for subject names.
     fn digests(&self) -> impl Fn(&str) -> u64 {
         let config = config::load(&self.config, std::iter::empty()).expect("a configuration");
         let schema = load_schema(&config).expect("a schema");
@@ -162,7 +158,6 @@ impl Run {
     }
 }
 
-/// Record counts and means per subject and day, one mean per signal.
 type Means<'a> = BTreeMap<(&'a str, &'a str), (u64, Vec<Option<f64>>)>;
 
 fn means(input: &[Day]) -> Means<'_> {
@@ -178,8 +173,6 @@ fn means(input: &[Day]) -> Means<'_> {
     sums.into_iter().map(|(key, (n, steps, pulse))| (key, (n, vec![mean(&steps), mean(&pulse)]))).collect()
 }
 
-/// Checks that the contributions equal the means of the input, and that every set has as many members as its row
-/// states.
 #[track_caller]
 fn check_contributions(evidence: &SeriesEvidence, input: &[Day], digest: &dyn Fn(&str) -> u64) {
     let naive = means(input);
@@ -208,7 +201,7 @@ fn check_contributions(evidence: &SeriesEvidence, input: &[Day], digest: &dyn Fn
     assert!(of_sets > 30, "{of_sets} rows of contributor sets");
 }
 
-/// Computes the error of JSON rows from the input: the median over signals of the median over days.
+/// Computes the error of JSON rows: the median over signals of the median over days.
 fn naive_error(rows: &[Value], input: &[Day]) -> f64 {
     let naive = means(input);
     let median = |mut values: Vec<f64>| {
@@ -333,11 +326,10 @@ fn lineage_contains_fragments_and_series() {
     assert!(report["quality"]["lines"].as_u64() > Some(0));
 }
 
-/// A release of moments only: the run, `throng evaluate` and a count from the input agree on the represented records.
 #[test]
 fn moments_represented_records_agree_in_all_reports() {
     let dir = scratch();
-    // Four whole weeks: in each, most subjects of every cohort have four complete days.
+    // Four whole weeks with four complete days of most subjects.
     let mut input = days(40, 32, 16);
     input.retain(|day| day.1.as_str() >= "2026-01-05");
     let more = "[release]\nfragments = false\nmin_represented = 0.4\n[[series]]\nname = \"model\"\nmoments = \"7d\"\n";
@@ -353,7 +345,7 @@ fn moments_represented_records_agree_in_all_reports() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
     let found = &report["usefulness"]["series"];
-    // Records of days with both values, of subjects with four such days in the week. The set contains all subjects.
+    // Records of complete days, of subjects with four such days in the week.
     let mut of_days: BTreeMap<(&str, &str), (u64, bool)> = BTreeMap::new();
     for (who, day, _, pulse, _) in &input {
         let of_day = of_days.entry((who, day)).or_default();
@@ -390,7 +382,7 @@ fn moments_represented_records_agree_in_all_reports() {
     assert_eq!(refused.expect("it runs").status.code(), Some(4), "represents less than it must");
 }
 
-/// Linear model of the pulse by the steps: weight, means, variance of the steps and covariance.
+/// Linear model of the pulse by the steps.
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
     weight: f64,
@@ -401,7 +393,6 @@ struct Line {
 }
 
 impl Line {
-    /// Fits rows of steps, pulse and weight.
     fn of(rows: &[(f64, f64, f64)]) -> Self {
         let weight: f64 = rows.iter().map(|row| row.2).sum();
         let mean = |of: &dyn Fn(&(f64, f64, f64)) -> f64| rows.iter().map(|row| row.2 * of(row)).sum::<f64>() / weight;
@@ -414,7 +405,6 @@ impl Line {
         self.covariance / self.variance
     }
 
-    /// Returns R² on the rows.
     fn explained(&self, rows: &[(f64, f64, f64)]) -> f64 {
         let mean = Self::of(rows).pulse;
         let error = |row: &(f64, f64, f64)| row.1 - self.pulse - self.slope() * (row.0 - self.steps);
@@ -424,7 +414,7 @@ impl Line {
     }
 }
 
-/// Runs `throng evaluate --target pulse`. Returns exit code, standard output and standard error.
+/// Returns exit code, standard output and standard error.
 fn model_of_pulse(sound: &Run, more: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
     command.arg("evaluate").args([&sound.original, &sound.sink]).arg("-c").arg(&sound.config);
@@ -506,7 +496,7 @@ fn moments_model_is_compared_with_the_model_of_the_records() {
     is_near(&coefficient["moments"], pooled.slope());
     assert_eq!((model["rows"].as_u64(), model["parts"].as_u64()), (Some(rows.len() as u64), Some(parts.len() as u64)));
     assert_eq!(model["missing"], serde_json::json!([]));
-    // Rounded, and of almost the same subjects: within half a standard error, and of equal quality.
+    // Rounded: within half a standard error.
     let error = coefficient["standard_error"].as_f64().expect("an error");
     assert!((pooled.slope() - whole.slope()).abs() < error / 2.0, "{model}");
     assert!(pooled.explained(&rows) > 0.98 * whole.explained(&rows) && whole.explained(&rows) > 0.5, "{model}");

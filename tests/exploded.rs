@@ -1,5 +1,4 @@
-//! Tests messages that contain many records: the same release as with one record per message, accounting and lineage
-//! by element, nested lines, and unchanged bytes after any kill.
+//! Tests messages that contain many records: lineage by element, nested lines, and unchanged bytes after any kill.
 #![cfg(feature = "failpoints")]
 
 #[path = "exploded/around.rs"]
@@ -44,15 +43,13 @@ max = 100
 widths = [10, 50]
 "#;
 
-/// One batch for any input.
 const AT_ONCE: [(&str, &str); 1] = [("BATCH__MAX_RECORDS", "5000")];
 
-/// Returns the schema for one element per message.
 fn one_by_one() -> String {
     BUNDLES.replace("explode = \"/visits\"\n", "").replace("/visits/*", "")
 }
 
-/// Returns a message of visits to one clinic. Some elements are no records, and some messages have no elements.
+/// Some elements are no records, and some messages have no elements.
 fn bundle(number: usize, dice: &mut Dice) -> Value {
     let visit = |dice: &mut Dice, at: usize| match dice.roll(17) {
         0 => json!(at),
@@ -88,7 +85,6 @@ fn elements(message: &Value) -> &[Value] {
     message["visits"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Returns the expected dead letters: offset, element and reason.
 fn expected_letters(messages: &[Value]) -> BTreeSet<(u64, Option<u64>, String)> {
     let mut letters = BTreeSet::new();
     for (message, offset) in messages.iter().zip(0..) {
@@ -164,7 +160,6 @@ fn exploded_elements_are_released_like_single_records() {
     assert!(found == wanted, "{} lines, {} one by one", found.len(), wanted.len());
 }
 
-/// Batches are closed between messages: a message is never split.
 #[test]
 fn exploded_message_stays_in_one_batch_with_lineage_per_element() {
     let messages = bundles(60);
@@ -205,7 +200,6 @@ fn exploded_message_stays_in_one_batch_with_lineage_per_element() {
     assert!(report["quality"].is_object(), "{report}");
     throng(&place, "verify-release out.ndjson -c throng.toml --lineage lineage.ndjson").expect(0);
     throng(&place, "attack out.ndjson --original in.ndjson --lineage lineage.ndjson -c throng.toml --json").expect(0);
-    // An entry with a nonexistent element.
     let first: Value = serde_json::from_str(&lineage[0]).expect("JSON");
     let mut strange = first.clone();
     strange["element"] = json!(4000);
@@ -214,7 +208,6 @@ fn exploded_message_stays_in_one_batch_with_lineage_per_element() {
     assert!(refused.stderr.contains("its record is not in the original"), "{}", refused.stderr);
 }
 
-/// Flat and nested lines contain the same values.
 #[test]
 fn nested_lines_equal_flat_lines() {
     const NESTED: &str = "[output]\nshape = \"nested\"\n";
@@ -269,7 +262,6 @@ fn nested_lines_equal_flat_lines() {
     tampered(&nested, &lines);
 }
 
-/// Checks that changes of a nested line are found.
 fn tampered(place: &Place, lines: &[String]) {
     let at = lines.iter().position(|line| line.contains("\"city\":\"Bern\"")).expect("a line of Bern");
     let line = &lines[at];
@@ -326,7 +318,6 @@ fn explode_configuration_errors_name_the_key() {
     refused(&place, "", &[nested], &["\"clinic\" is an array element by index"]);
 }
 
-/// The attributes of the daemon tests, in the elements of messages.
 const VISITS: &str = r#"
 name = "visits"
 explode = "/visits"
@@ -355,8 +346,7 @@ type = "string"
 
 const BATCH: usize = 40;
 
-/// Returns messages that fill exactly `batches` batches, some of them larger than a batch, and their number of
-/// records.
+/// Returns messages that fill exactly `batches` batches, and their number of records.
 fn stream(seed: u64, batches: usize) -> (Vec<Value>, usize) {
     let mut dice = Dice::new(seed);
     let (mut messages, mut records, mut full, mut filled) = (Vec::new(), 0, 0, 0);
@@ -404,7 +394,6 @@ fn start(dir: &Path, crash: Option<&str>) -> Daemon {
     Daemon::start(&dir.join("only.toml"), &["--lineage", &lineage.to_string_lossy()], crash)
 }
 
-/// Returns every output by name.
 fn finish(dir: &Path, records: usize) -> BTreeMap<String, String> {
     let mut daemon = start(dir, None);
     assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.said());

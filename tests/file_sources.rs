@@ -1,5 +1,4 @@
-//! Tests file sources other than one plain file: standard input, compressed files, several files, and the messages
-//! about each.
+//! Tests standard input, compressed files and several files.
 
 use crate::support;
 
@@ -28,7 +27,7 @@ fn gzip(text: &str) -> Vec<u8> {
 
 const STDIN: [(&str, &str); 2] = [("SOURCE__PATH", "-"), ("SOURCE__FORMAT", "csv")];
 
-/// A pipe is read as CSV, compressed or not. A stream has no position to resume: each run reads its whole input.
+/// A stream has no position to resume.
 #[test]
 fn csv_on_standard_input_is_read() {
     let place = Place::new(SCHEMA, "");
@@ -64,7 +63,7 @@ fn silent_pipe_does_not_block_shutdown() {
     assert!(parquet.stderr.contains("parquet cannot be read from standard input"), "{}", parquet.stderr);
 }
 
-/// 64 GiB of one letter, compressed to a few megabytes, are one oversized record. Stopping does not wait for its end.
+/// 64 GiB of one letter are one oversized record.
 #[test]
 fn decompression_bomb_does_not_block_shutdown() {
     let place = Place::new(SCHEMA, "");
@@ -81,8 +80,7 @@ fn decompression_bomb_does_not_block_shutdown() {
     assert!(!place.path("out.ndjson").exists());
 }
 
-/// Without a subject attribute each record counts as a subject. A file that is read five times would be a crowd of
-/// five.
+/// Without a subject attribute, a file read five times would be a crowd of five.
 #[test]
 fn input_file_with_two_names_is_refused() {
     let place = Place::new(schema!("visits"; hundred "age"), "");
@@ -104,7 +102,7 @@ fn input_file_with_two_names_is_refused() {
     assert_eq!((once.account().consumed, once.account().released), (1, 0), "{}", once.stderr);
 }
 
-/// Files that a pattern reaches through links are inputs too. A second run would read the release of the first.
+/// A second run would read the release of the first.
 #[test]
 fn output_reached_by_a_source_link_is_refused() {
     let place = Place::new(SCHEMA, "");
@@ -131,7 +129,6 @@ fn output_reached_by_a_source_link_is_refused() {
     }
     place.run(&to("days/*/*.ndjson", "real/out.json")).expect(0);
     place.run(&[("SOURCE__PATH", "days/*/*.ndjson"), ("STATE__PATH", "")]).expect(0);
-    // The link leads to the file itself.
     place.write("days/in.ndjson", line(0));
     std::os::unix::fs::symlink("../out.ndjson", place.path("days/old.ndjson")).expect("a link");
     refused(&to("days/*.ndjson", "out.ndjson"));
@@ -159,13 +156,13 @@ fn several_input_files_are_one_source() {
     assert!(clash.stderr.contains("the sink would overwrite the source"), "{}", clash.stderr);
 }
 
-/// A sender with 250 records per record of the others does not end the batches. This holds for many spellings of one
-/// name and for many unreadable names: the other subjects are released, and the flood is thinned or rejected.
+/// A sender with 250 records per record of the others does not end the batches, also under many spellings or unreadable
+/// names.
 #[test]
 fn flooding_sender_does_not_close_batches() {
     const SPELLINGS: [&str; 5] = ["7", "07", "7.0", "7e0", " 7"];
     let names = SCHEMA.replacen("type = \"string\"", "type = \"integer\"", 1);
-    // Rejected records close a batch only in much larger numbers, so a batch contains fewer of the other subjects.
+    // Rejected records close a batch only in much larger numbers.
     for (flood, least) in [(&SPELLINGS[..1], 380), (&SPELLINGS[..], 380), (&["a", "b", "c", "d"][..], 200)] {
         let place = Place::new(&names, "");
         let mut text = String::from("person,age\n");

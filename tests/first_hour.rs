@@ -1,5 +1,4 @@
-//! Tests the first steps with the user's own records: infer a schema, write a configuration, check it and run it. No
-//! identifying value is released from any kind of file.
+//! Tests the first steps with the user's own records: infer a schema, configure, check and run.
 
 use crate::support::desk::Desk;
 use std::fs;
@@ -7,10 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Identifying texts: each is in the records, and none may be in a release or a proposal.
+/// Identifying texts, which no release or proposal may contain.
 const NAMES: [&str; 6] = ["Quirin", "Xaver", "example.org", "+41 79", "Zugerberg", "u-0"];
 
-/// Returns days of forty subjects: identifying values in five forms, and measurements.
 pub fn visits() -> String {
     let mut text = String::from("user_id,full_name,email,phone,remarks,day,ward,steps,pulse,diagnosis\n");
     for n in 0..1200 {
@@ -200,14 +198,13 @@ fn failed_init_leaves_no_files() {
     assert_eq!(left.len(), 2, "the file and the directory of temporary ones: {left:?}");
     desk.write("a\nb.csv", visits());
     assert!(desk.refused(&["init", "a\nb.csv"]).contains("rename it"));
-    // Files that worked are restored.
     desk.done(&["init", "visits.csv"]);
     let files = ["visits.schema.toml", "visits.toml", "visits.secret"];
     let before = files.map(|file| desk.read(file));
     let output = ["init", "visits.csv", "--force", "--output", "visits.csv"];
     assert!(desk.refused(&output).contains("overwrite the source"));
     assert_eq!(files.map(|file| desk.read(file)), before);
-    // Foreign directories and links are kept, and those created here are removed.
+    // Foreign directories and links are kept.
     std::os::unix::fs::symlink("nowhere.toml", desk.path("other.schema.toml")).expect("a link");
     let other = ["init", "visits.csv", "--force", "--name", "other"];
     assert_eq!(desk.throng(&other).code, Some(1));
@@ -215,7 +212,6 @@ fn failed_init_leaves_no_files() {
     assert!(!desk.path("other.secret").exists() && !desk.path("other.toml").exists());
     desk.refused(&["init", "visits.csv", "--directory", "one/two", "--output", "visits.csv"]);
     assert!(!desk.path("one").exists());
-    // Records are never overwritten by a secret.
     desk.write("raw.secret", visits());
     let raw = ["init", "raw.secret", "--format", "csv", "--force"];
     assert!(desk.refused(&raw).contains("raw.secret is the input"));
@@ -332,7 +328,7 @@ fn demo_shows_records_before_and_after() {
     assert!(shown.contains("before") && shown.contains("after") && shown.contains("(never: subject)"), "{shown}");
     assert!(shown.lines().any(|line| line.contains("heart_rate")) && !shown.contains('\u{1b}'), "{shown}");
     assert_eq!(shown.lines().filter(|line| line.starts_with("record ")).count(), 3, "{shown}");
-    // One subject before, all subjects after: one block per hour, and curves of both on the page.
+    // One subject before, all subjects after.
     for curve in ["one person before (never released)", "published mean of all cohorts"] {
         let line = shown.lines().find(|line| line.contains(curve)).unwrap_or_else(|| panic!("{shown}"));
         assert!(line.chars().filter(|c| ('▁'..='█').contains(c)).count() >= 20, "{line}");
@@ -357,7 +353,6 @@ fn demo_runs_to_its_end() {
     assert!(consumed >= 2_000, "{}{}", said.out, said.err);
 }
 
-/// Returns the loss of a run over ADULT with a schema, as reported by the run.
 fn loss_on_adult(desk: &Desk, data: &str, schema: &str) -> f64 {
     let config = format!(
         "[source]\nkind = \"file\"\npath = \"{data}\"\nseparator = \";\"\n[sink]\nkind = \"file\"\npath = \"{schema}.out.ndjson\"\n\
@@ -373,8 +368,7 @@ fn loss_on_adult(desk: &Desk, data: &str, schema: &str) -> f64 {
     loss.unwrap_or_else(|| panic!("a loss in {said}"))
 }
 
-/// The proposal is corrected only in the choice of the sensitive column. It loses at most a fifth more than a
-/// hand-written hierarchy.
+/// Loses at most a fifth more than a hand-written hierarchy.
 #[test]
 fn inferred_schema_loses_little_more_than_a_written_one() {
     let Some(data) = std::env::var_os("THRONG_TEST_DATA").map(PathBuf::from) else {

@@ -1,9 +1,8 @@
-//! Tests forms of a release: the purpose that `init` selects, and the share of the records that a release must
-//! represent.
+//! Tests the purpose that `init` selects, and the share of the records that a release must represent.
 
 use crate::support::desk::Desk;
 use serde_json::Value;
-/// Returns thirty records each of forty subjects, with a day and two numbers. Every seventh record has no pulse.
+/// Thirty records each of forty subjects; every seventh has no pulse.
 fn days() -> String {
     let mut text = String::from("user_id,day,ward,steps,pulse\n");
     for day in 0..30 {
@@ -17,7 +16,6 @@ fn days() -> String {
     text
 }
 
-/// Returns one record each of 300 subjects.
 fn people() -> String {
     (0..300).fold("city,age\n".to_owned(), |text, n| text + &format!("{},{}\n", ["Bern", "Basel"][n % 2], 20 + n % 50))
 }
@@ -41,7 +39,7 @@ fn init_purposes_give_valid_configurations() {
     }
 }
 
-/// Numbers present on few days would leave few complete days. They are listed with the share of their days.
+/// Numbers present on few days would leave few complete days.
 #[test]
 fn init_models_selects_numbers_present_on_most_days() {
     let desk = Desk::new();
@@ -135,7 +133,6 @@ fn init_does_not_use_a_birth_date_as_event_time() {
     assert!(desk.refused(&["init", "undated.csv", "--for", "dashboards"]).contains("times"));
 }
 
-/// Creates a folder with `days.csv` and a configuration of single records for it.
 fn single_records() -> Desk {
     let desk = Desk::judging();
     desk.write("days.csv", days());
@@ -155,7 +152,6 @@ fn file_job_below_min_represented_replaces_no_output() {
         assert!(said.contains(part), "{part:?} in {said}");
     }
     assert_eq!(desk.released("days.released"), "", "nothing is left behind");
-    // An earlier release is kept.
     let config = desk.read("days.toml");
     desk.write("days.toml", config.clone() + "\n[release]\nmin_represented = 0\n");
     desk.done(&["run", "-c", "days.toml"]);
@@ -164,12 +160,10 @@ fn file_job_below_min_represented_replaces_no_output() {
     desk.write("days.toml", config.clone() + "\n[release]\nmin_represented = 0.9\n");
     desk.ends_with(4, &["run", "-c", "days.toml"]);
     assert_eq!(desk.released("days.released"), before);
-    // Statistics over time represent the same records.
     desk.done(&["init", "days.csv", "--for", "dashboards", "--name", "series"]);
     let said = desk.done(&["run", "-c", "series.toml"]).err;
     assert!(said.contains("40 of 40 people"), "{said}");
-    // No release: the represented share is not checked. `anonymize` releases the file in one pass and is not checked
-    // either.
+    // Without a release, and for `anonymize`, the represented share is not checked.
     desk.done(&["init", "days.csv", "--for", "monitoring", "--name", "risk"]);
     desk.done(&["run", "-c", "risk.toml"]);
     desk.write("days.toml", config + "\n[anonymize]\ntime_limit = \"2s\"\n");
@@ -234,7 +228,6 @@ fn audit_record_begins_with_the_represented_counts() {
     assert!(schema.is_valid(&record), "{record:#}");
 }
 
-/// Returns the form of a kind in the output of `check --sample --json`.
 fn form<'a>(found: &'a Value, kind: &str) -> &'a Value {
     let forms = found["forms"].as_array().expect("forms");
     forms.iter().find(|form| form["form"] == kind).unwrap_or_else(|| panic!("{kind} in {found:#}"))
@@ -250,7 +243,7 @@ fn check_sample_compares_forms_and_recommends_one() {
     for form in [fragments, series] {
         assert_eq!((&form["people"], &form["records"]), (&40.into(), &1200.into()), "{form:#}");
     }
-    // The rehearsal counts the records of the lines, and a run of the series represents the same number.
+    // The rehearsal and a run of the series agree.
     assert_eq!(fragments["records_represented"], found["released"], "{found:#}");
     assert_eq!((&series["people_represented"], &series["records_represented"]), (&40.into(), &1200.into()));
     let error = series["error_ratio"].as_f64().expect("an error");

@@ -1,5 +1,4 @@
-//! Tests full, read-only and unresponsive disks: the daemon reports the problem and ends, and the next start
-//! continues without loss or duplicates.
+//! Tests full, read-only and unresponsive disks: the next start continues without loss or duplicates.
 #![cfg(feature = "failpoints")]
 
 use crate::support;
@@ -17,16 +16,15 @@ use support::small_disk::SmallDisk;
 const LINES: usize = 6000;
 const BATCH: usize = 200;
 
-/// Longer than the daemon waits after a disk error, and shorter than it waits for an unresponsive disk.
+/// Longer than the wait after a disk error, and shorter than the wait for an unresponsive disk.
 const SOON: Duration = Duration::from_secs(40);
 
-/// Run from file to file. Its state or its outputs can be on a small disk.
 struct Run {
     dir: tempfile::TempDir,
 }
 
 impl Run {
-    /// `out` is the directory of outputs and dead letters, below the directory of the run.
+    /// `out` is the directory of outputs and dead letters.
     fn new(state: &str, out: &str) -> Self {
         let dir = scratch();
         let mut dice = Dice::new(5);
@@ -54,7 +52,6 @@ impl Run {
         Daemon::start(&self.at("only.toml"), &[], faults)
     }
 
-    /// Runs until the disk fails. Expects exit code 1 within `SOON`, and these words in the error.
     fn fails(&self, faults: Option<&str>, words: &[&str]) {
         let begun = Instant::now();
         let mut daemon = self.start(faults);
@@ -68,7 +65,6 @@ impl Run {
         }
     }
 
-    /// Runs to the end and returns the outputs in this directory.
     fn finish(&self, state: &str, out: &str) -> BTreeMap<String, String> {
         let mut daemon = self.start(None);
         assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.said());
@@ -81,7 +77,6 @@ impl Run {
     }
 }
 
-/// Returns the output of an undisturbed run.
 fn undisturbed() -> BTreeMap<String, String> {
     Run::new("only", "").finish("only", "")
 }
@@ -96,7 +91,6 @@ fn full_state_disk_is_refused_at_startup() {
     assert_eq!(run.finish("small/state", ""), undisturbed());
 }
 
-/// The disk fills while the daemon runs. The daemon stops before the database writes to a full disk.
 #[test]
 fn filling_state_disk_stops_the_run_without_loss() {
     let run = Run::new("small/state", "");
@@ -112,7 +106,7 @@ fn filling_state_disk_stops_the_run_without_loss() {
     assert_eq!(run.finish("small/state", ""), undisturbed());
 }
 
-/// Another process takes the last byte of the disk: the database fails or hangs.
+/// The database fails or hangs.
 #[test]
 fn completely_full_state_disk_stops_the_run_without_loss() {
     let run = Run::new("small/state", "");
@@ -143,7 +137,6 @@ fn read_only_state_disk_stops_the_run_without_loss() {
     assert_eq!(run.finish("small/state", ""), undisturbed());
 }
 
-/// Outputs and dead letters on a full disk: none is replaced, and the next run writes them all.
 #[test]
 fn full_output_disk_stops_the_run_without_loss() {
     let run = Run::new("only", "small/");
@@ -159,7 +152,7 @@ fn visits(lines: usize) -> String {
     (0..lines).map(|n| format!("{{\"person\":\"p{n}\",\"city\":\"c{}\"}}\n", n % 5)).collect()
 }
 
-/// Starts a daemon with a state that hangs after some writes. `patience` is the timeout of a write in seconds.
+/// `patience` is the timeout of a write in seconds.
 fn hanging(tuning: Option<&str>, patience: u64) -> (Place, Process) {
     let place = Place::new(SCHEMA, "");
     place.write("in.ndjson", visits(50 * 40));
@@ -184,7 +177,6 @@ fn answers(process: &Process, page: &str, wanted: u16) {
     }
 }
 
-/// A disk that hangs without an error: the daemon is alive, not ready, and ends on a signal.
 #[test]
 fn hanging_state_disk_makes_the_daemon_unready() {
     let (_place, mut process) = hanging(None, 60);
@@ -199,7 +191,6 @@ fn hanging_state_disk_makes_the_daemon_unready() {
     assert!(outcome.stderr.contains("its disk has not answered for"), "{}", outcome.stderr);
 }
 
-/// Shutdown is bounded in time on any hang, and is equivalent to a kill.
 #[test]
 fn shutdown_with_a_hanging_disk_is_bounded_without_loss() {
     let (place, mut process) = hanging(Some("shutdown_time = \"1s\""), 60);
@@ -229,7 +220,6 @@ fn hanging_state_disk_ends_the_run_after_a_timeout() {
     assert_eq!(account.consumed, 50 * 40, "nothing is lost");
 }
 
-/// `throng anonymize` and its report are written completely or not at all. Earlier files are kept.
 #[test]
 fn anonymize_on_a_full_disk_keeps_existing_files() {
     let place = Place::new(SCHEMA, "");

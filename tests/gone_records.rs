@@ -1,5 +1,4 @@
-//! Tests a batch with an intent but no release, after deletion of its records from the topic before the retry. The
-//! rest of the stream is released, and the loss is reported.
+//! Tests a batch with an intent but no release, whose records are deleted before the retry.
 #![cfg(feature = "failpoints")]
 
 use crate::support;
@@ -11,8 +10,7 @@ use support::kafka::Broker;
 const BATCH: usize = 40;
 const TOTAL: usize = 6 * BATCH;
 
-/// Creates a stage with an intent and no release of the second batch. Returns the stage and the offset range of the
-/// batch.
+/// Returns the stage and the offset range of the second batch, with an intent and no release.
 fn intended(broker: &Broker) -> (Stage<'_>, (i64, i64)) {
     let stage = Stage::new(broker, 1).with_static_membership();
     stage.configure("only", 0, BATCH, "1s");
@@ -32,7 +30,6 @@ fn says(daemon: &mut Daemon, what: &str) {
     }
 }
 
-/// Returns the only log line about lost input.
 fn lost(daemon: &Daemon) -> String {
     let said = daemon.said();
     let lines: Vec<&str> = said.lines().filter(|line| line.contains("input is lost")).collect();
@@ -40,8 +37,6 @@ fn lost(daemon: &Daemon) -> String {
     lines[0].to_owned()
 }
 
-/// Removes all records before the offset that `before` returns for the range of the batch, and processes the rest of
-/// the stream.
 fn removed_before(before: impl Fn((i64, i64)) -> i64) {
     let Some(broker) = Broker::shared() else { return };
     let (stage, range) = intended(broker);
@@ -94,7 +89,6 @@ fn emptied_partition_does_not_block_processing() {
     assert_eq!(conserved(&stage.state("only")) as i64, TOTAL as i64 + range.0);
 }
 
-/// Without a loss the batch is repeated and no loss is reported.
 #[test]
 fn batch_with_available_records_is_repeated() {
     let Some(broker) = Broker::shared() else { return };

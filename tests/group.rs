@@ -1,5 +1,5 @@
-//! Tests consumer groups: instances that join, leave and are replaced in mid-stream, offsets that are set back, and a
-//! broker that dies.
+//! Tests consumer groups: instances that join, leave and are replaced, offsets that are set back, and a broker that
+//! dies.
 
 use crate::support;
 
@@ -25,7 +25,6 @@ fn rebalance_with_kills_is_exactly_once() {
     come_and_go(&Stage::new(broker, 4));
 }
 
-/// Returns a broker with the newer group protocol.
 fn newer() -> Option<&'static Broker> {
     static NEWER: OnceLock<Option<Broker>> = OnceLock::new();
     NEWER.get_or_init(Broker::newer).as_ref()
@@ -46,7 +45,7 @@ fn come_and_go(stage: &Stage) {
     let produce = |part: usize| {
         broker.produce_records(&stage.raw, &records(seed, part * portion, (part + 1) * portion, 4));
     };
-    // A group reassigns partitions in two rounds. A member learns of each with its heartbeat, every three seconds.
+    // A group reassigns partitions in two rounds, with a heartbeat every three seconds.
     let pause = || std::thread::sleep(Duration::from_secs(8));
     produce(0);
     let mut one = stage.start("one", None);
@@ -63,15 +62,14 @@ fn come_and_go(stage: &Stage) {
     std::thread::sleep(Duration::from_millis(200));
     two.kill();
     produce(5);
-    // Until its successor starts, its open transaction may block its partitions for the other instance.
+    // An open transaction may block its partitions for the other instance.
     let mut two = stage.start("two", None);
     let total = 6 * portion;
     stage.wait_consumed(total, &mut [&mut one, &mut two]);
     one.stop();
     two.stop();
     let (one, two) = (conserved(&stage.state("one")), conserved(&stage.state("two")));
-    // An instance that stops before it has restored a partition keeps the held records of that partition in the
-    // changelog.
+    // An instance that stops before the restore keeps held records in the changelog.
     let waiting = stage.waiting();
     eprintln!("{one} + {two} records of {total}, {waiting} wait");
     assert_eq!(one + two + waiting, total as u64, "a record was consumed twice, or by nobody");
@@ -79,8 +77,6 @@ fn come_and_go(stage: &Stage) {
     assert!(all(stage) > total / 2);
 }
 
-/// Four instances under load are replaced one after another, each with the newer protocol. Meanwhile the group has
-/// members of both protocols.
 #[test]
 fn rolling_restart_to_consumer_protocol_is_exactly_once() {
     const NAMES: [&str; 4] = ["one", "two", "three", "four"];
@@ -103,7 +99,7 @@ fn rolling_restart_to_consumer_protocol_is_exactly_once() {
         daemons[at].stop();
         stage.configure(name, 2, BATCH, "300ms");
         daemons[at] = stage.start(name, None);
-        // The instance is a member again, and everything produced before it left is consumed.
+        // Everything produced before it left is consumed.
         consumed(&stage, &mut daemons, (at + 1) * portion);
     }
     let total = (NAMES.len() + 1) * portion;
@@ -116,7 +112,7 @@ fn rolling_restart_to_consumer_protocol_is_exactly_once() {
     assert!(all(&stage) > total / 2);
 }
 
-/// Older brokers do not know the request and answer with nothing. Newer ones may have the protocol disabled.
+/// Older brokers answer with nothing; newer ones may have the protocol disabled.
 #[test]
 fn consumer_protocol_on_old_brokers_is_refused() {
     let Some(broker) = Broker::start_with(&|_, _| "group.coordinator.rebalance.protocols=classic\n".to_owned()) else {
@@ -131,7 +127,6 @@ fn consumer_protocol_on_old_brokers_is_refused() {
     });
 }
 
-/// The client can deliver a message twice after an internal pause.
 #[test]
 fn message_delivered_twice_counts_once() {
     let Some(broker) = Broker::shared() else { return };
@@ -163,7 +158,7 @@ fn static_member_duplicate_is_refused_in_consumer_protocol() {
     assert_eq!(conserved(&stage.state("first")), 4 * BATCH as u64);
 }
 
-/// The older protocol gives the name to the second member, and the first one is notified.
+/// The older protocol gives the name to the second member.
 #[test]
 fn static_member_duplicate_fences_the_first_member() {
     let Some(broker) = Broker::shared() else { return };
@@ -233,8 +228,8 @@ fn copied_state_directory_fences_the_original_instance() {
     let told =
         ["taken over our transactional id", "with a copy of this state"].iter().any(|why| first.said().contains(why));
     assert!(told, "{}", first.said());
-    // The first instance may have been stopped on its way to the next epoch, and have taken the id back before it saw
-    // the marker of the copy. The copy is then fenced in turn, and continues after a restart.
+    // The first instance may have taken the id back before it saw the marker. The copy is then fenced, and continues
+    // after a restart.
     wait_until("the rest", || {
         if let Some(status) = second.ended() {
             assert!(
@@ -247,11 +242,10 @@ fn copied_state_directory_fences_the_original_instance() {
         stage.consumed() >= 2 * portion as i64
     });
     second.stop();
-    // It may be stopped while it restores a partition that the first instance had meanwhile.
+    // It may be stopped while it restores a partition.
     assert_eq!(conserved(&stage.state("copy")) + stage.waiting(), 2 * portion as u64);
     let lines = all(&stage);
-    // A restart of the first instance is refused. The option does not help, because the topic contains the releases
-    // of the copy.
+    // The topic contains the releases of the copy.
     for arguments in [&[][..], &["--accept-rewind"]] {
         let mut first = stage.start_with("first", arguments, None);
         assert_eq!(first.wait().code(), Some(1), "{}", first.said());
@@ -303,7 +297,6 @@ fn lost_state_directory_loses_no_record() {
     all(&stage);
 }
 
-/// An idle daemon without HTTP requests and without input uses almost no processor time.
 #[test]
 fn idle_daemon_uses_little_cpu() {
     const TICKS_A_SECOND: u64 = 100;
@@ -315,8 +308,7 @@ fn idle_daemon_uses_little_cpu() {
     stage.wait_consumed(2 * BATCH, &mut [&mut daemon]);
     let ticks = || -> u64 {
         let of = fs::read_to_string(format!("/proc/{}/stat", daemon.pid().as_raw_nonzero())).expect("a process");
-        // After the name, which may contain spaces: the state and ten more fields, then the times in user and in
-        // system mode.
+        // After the name: the state and ten more fields, then the times in user and in system mode.
         let (_, behind) = of.rsplit_once(')').expect("a name");
         behind.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<u64>().expect("a number")).sum()
     };

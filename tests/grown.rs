@@ -1,5 +1,4 @@
-//! Tests groups chosen by the planner (`plan.groups = "price"`). They satisfy the guarantee and are equal on every
-//! start. Where no choice is possible, the message names the remedy.
+//! Tests groups chosen by the planner (`plan.groups = "price"`).
 
 use crate::support;
 
@@ -10,8 +9,7 @@ use support::schemas::schema;
 const SCHEMA: &str =
     schema!("grown"; person, hundred "age", hundred "pulse", hundred "steps", text "city", sensitive "illness");
 
-/// Returns records in which pulse and steps depend on each other and change, while age and city are constant per
-/// subject.
+/// Pulse and steps depend on each other and change; age and city are constant per subject.
 fn records(people: u64, each: u64) -> String {
     let mut text = String::new();
     for record in 0..people * each {
@@ -29,7 +27,7 @@ fn records(people: u64, each: u64) -> String {
     text
 }
 
-/// Returns the same lines of other subjects, because a state accepts an input only once.
+/// A state accepts an input only once.
 fn of_others(records: &str) -> String {
     records.replace("\"person\":\"p", "\"person\":\"q")
 }
@@ -116,7 +114,6 @@ fn planned_groups_without_records_are_refused_with_a_remedy() {
     refused(&both, &[], &["plan.groups", "remove the [[group]]s"]);
 }
 
-/// Returns the attributes of each group that `check` prints.
 fn groups(said: &str) -> Vec<Vec<String>> {
     let line = |line: &str| {
         let list = line.trim().strip_prefix("attributes = [")?.split_once(']')?.0;
@@ -125,7 +122,6 @@ fn groups(said: &str) -> Vec<Vec<String>> {
     said.lines().filter_map(line).collect()
 }
 
-/// The guarantee does not depend on the method that chose the groups.
 #[test]
 fn planned_groups_of_every_method_keep_the_guarantee() {
     let wish = "[[keep]]\nattributes = [\"age\", \"city\", \"illness\"]\nweight = 5\n";
@@ -178,7 +174,7 @@ fn keep_rules_are_followed_and_their_price_is_shown() {
     );
 }
 
-/// A file that grew may give other groups. The release log has entries under the attributes of the old groups.
+/// The release log has entries under the attributes of the old groups.
 #[test]
 fn state_with_other_groups_is_refused_with_its_groups() {
     let place = Place::new(SCHEMA, "[plan]\ngroups = \"price\"\nprice = 0.000000001\n");
@@ -189,7 +185,6 @@ fn state_with_other_groups_is_refused_with_its_groups() {
     let refused = Process::spawn(place.command(&other, &[]), place.port).wait();
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
     assert!(refused.stderr.contains("has released other groups"), "{}", refused.stderr);
-    // The printed groups can be copied into the configuration, and the run continues.
     let groups = refused.stderr.split_once("[[group]]").expect("groups").1;
     let groups: String = format!("[[group]]{groups}").lines().take_while(|line| !line.is_empty()).fold(
         String::new(),

@@ -75,7 +75,6 @@ fn unusual_but_valid_files_are_read() {
         place.write("in.csv", rows.replace("person", name));
         assert_eq!(place.run(&[("SOURCE__PATH", "in.csv")]).expect(0).account().released, 3, "{name}");
     }
-    // Columns outside the schema are named, because the first row is certain to be a header.
     let place = Place::new(SCHEMA, "");
     place.write("in.csv", "person,age,city,shoe size\np1,41,Zug,7\np2,41,Zug,7\np3,41,Zug,7\n");
     let outcome = place.run(&[("SOURCE__PATH", "in.csv")]).expect(0);
@@ -92,13 +91,11 @@ fn wrong_types_are_reported_with_attribute_and_record() {
         assert!(outcome.stderr.contains(what), "{what:?} is not in {}", outcome.stderr);
     }
     assert!(!outcome.stderr.contains("canary"), "{}", outcome.stderr);
-    // More than one record in a line.
     let outcome = run("in.ndjson", format!("{lines}{RECORD}{RECORD}\n")).expect(0);
     assert_eq!(outcome.account().dead_lettered, 1);
     assert!(outcome.stderr.contains("one record per line"), "{}", outcome.stderr);
 }
 
-/// FHIR's partial dates, unless the schema rounds to their precision.
 #[test]
 fn partial_dates_become_dead_letters_with_a_rounding_hint() {
     let run = |round: &str| {
@@ -175,7 +172,6 @@ fn secret_with_open_permissions_is_warned_about_or_refused() {
     }
 }
 
-/// Lines dropped because the delay queue is full have no other line that represents them. The summary states this.
 #[test]
 fn lines_dropped_from_a_full_queue_are_reported_separately() {
     const STATIC: &str =

@@ -1,5 +1,4 @@
-//! Checks that the evidence page shows which attribute implies another and for how many subjects, and never a value
-//! or a small crowd.
+//! Checks that the evidence page shows implications and their subjects, and never a value or a small crowd.
 
 use crate::support;
 
@@ -9,11 +8,9 @@ use support::schemas::schema;
 
 const SCHEMA: &str = schema!("told"; person, text "zip", text "town", text "mood");
 
-/// Minimum number of supporting subjects of a shown inference.
 const FEWEST: u64 = 100;
 
-/// Returns records in which the ZIP code implies the town, with 133 subjects each. One further subject has twenty
-/// records in a unique town.
+/// ZIP codes imply towns of 133 subjects each. One further subject has twenty records in a unique town.
 fn records() -> String {
     let mut text = String::new();
     for n in 0..1200 {
@@ -35,7 +32,7 @@ fn strongest_inferences_are_shown_without_values() {
     let place = Place::new(SCHEMA, plan);
     let mut daemon = place.start(&[("SOURCE__PATH", "-"), ("BATCH__MAX_RECORDS", "610")]);
     let found = |status: &serde_json::Value| status["plan"]["evidence"]["strongest"].as_array().cloned();
-    // Evidence is shown with the batch after its computation. The last one covers a full window.
+    // Evidence is shown with the batch after its computation.
     let mut strongest = Vec::new();
     for round in 1..=4_u64 {
         daemon.feed(records());
@@ -56,7 +53,7 @@ fn strongest_inferences_are_shown_without_values() {
         let keys: Vec<&String> = inference.as_object().expect("an object").keys().collect();
         assert_eq!(keys, ["from", "to", "support", "probability"]);
     }
-    // The unique mood of one subject would imply the ZIP code, but all its records are of one subject.
+    // The mood implies the ZIP code, but only for one subject.
     for to in ["zip", "town"] {
         let told = one("mood", to);
         assert!(told.as_ref().is_none_or(|told| told["probability"].as_f64() < Some(1.0)), "{told:?}");

@@ -1,4 +1,4 @@
-//! Tests `throng schema infer` on topics: the proposed schema reads the messages from which it was inferred.
+//! Tests `throng schema infer` on topics: the proposed schema reads the messages.
 
 use crate::support;
 
@@ -23,7 +23,6 @@ fn throng(place: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// Writes a configuration in `place` that reads `raw` with the schema `schema.toml`, which need not exist.
 fn configure(place: &Path, brokers: &str, raw: &str, out: &str, source: &str, more: &str) {
     let key = place.join("key");
     std::fs::write(&key, "a secret of the tests, long enough").expect("the secret");
@@ -70,7 +69,6 @@ fn topics(broker: &Broker) -> (String, String) {
     (raw, out)
 }
 
-/// Runs the configuration until `records` are consumed. Returns the number of released lines, and the rejections.
 fn released(place: &Path, broker: &Broker, raw: &str, out: &str, records: i64) -> (usize, String) {
     let mut daemon = Daemon::start(&place.join("throng.toml"), &[], None);
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(90);

@@ -1,5 +1,4 @@
-//! Tests joined rows: rows of every attribute, with null for those of other groups. They contain the same fragments,
-//! in one file or topic, in an order that discloses nothing. Every reader of a release splits them again.
+//! Tests joined rows: the same fragments as separate outputs, in an order that discloses nothing.
 
 use crate::support;
 
@@ -33,7 +32,7 @@ fn record(text: &mut String, n: usize, [age, city, mood, illness]: [usize; 4]) {
         .expect("a string");
 }
 
-/// Returns records of 150 subjects, three batches. For some subjects every group is empty.
+/// 150 subjects, three batches. For some subjects every group is empty.
 fn records() -> String {
     let mut text = String::new();
     for n in 0..150 {
@@ -68,7 +67,6 @@ fn object(line: &str) -> Map<String, Value> {
     serde_json::from_str(line).expect("an object")
 }
 
-/// Returns batch and group of every output line, from the lineage.
 fn told(place: &Place) -> BTreeMap<(String, u64), (u64, String)> {
     let entries = place.lines("lineage.ndjson").into_iter().map(|line| {
         let entry = object(&line);
@@ -79,7 +77,6 @@ fn told(place: &Place) -> BTreeMap<(String, u64), (u64, String)> {
     entries.collect()
 }
 
-/// Returns the fragments of a run by batch, as sorted rows of every attribute.
 fn padded(place: &Place) -> BTreeMap<u64, Vec<String>> {
     let mut rows: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     let told = told(place);
@@ -95,12 +92,11 @@ fn padded(place: &Place) -> BTreeMap<u64, Vec<String>> {
     rows
 }
 
-/// Checks that joined rows depend only on the fragments: the same ones by batch, sorted, for any input order.
 fn are_the_fragments(records: &str) {
     let (fragments, joined) = (place(records), place(records));
     let (without, with) = (run(&fragments, &[]), run(&joined, &[JOINED]));
     assert_eq!((with.code, with.account()), (without.code, without.account()), "{}", with.stderr);
-    // A stream of too few subjects loses every record, which is an error.
+    // A stream of too few subjects loses every record.
     assert_eq!(with.code, Some(i32::from(with.account().released == 0)), "{}", with.stderr);
     let of_group: BTreeMap<u64, (u64, String)> =
         told(&joined).into_iter().map(|((_, line), told)| (line, told)).collect();
@@ -135,8 +131,7 @@ proptest! {
     }
 }
 
-/// Removes the parts of a report that depend on the output layout: files, and the order of lines that are equal
-/// except for nulls.
+/// Removes the parts of a report that depend on the output layout.
 fn figures(mut report: Value) -> Value {
     fn strip(value: &mut Value) {
         match value {
@@ -163,7 +158,6 @@ fn joined_rows_give_equal_reports_in_each_format() {
             let place = Place::new(SCHEMA, groups);
             place.write("in.ndjson", records());
             run(&place, &sink).expect(0);
-            // The file name below the directory of the run is the same in each.
             [
                 "evaluate in.ndjson OUT -c throng.toml --lineage lineage.ndjson --json",
                 "verify-release OUT -c throng.toml --lineage lineage.ndjson --json",
@@ -177,7 +171,7 @@ fn joined_rows_give_equal_reports_in_each_format() {
     }
 }
 
-/// Groups with a shared attribute: a joined row contains it once, and it does not disclose the group of the row.
+/// The shared attribute does not disclose the group of the row.
 #[test]
 fn joined_rows_of_shared_groups_are_read_by_every_command() {
     let shared = "[plan]\nshared = [\"age\"]\n[[group]]\nname = \"place\"\nattributes = [\"city\", \"age\"]\n\
@@ -213,11 +207,10 @@ fn joined_rows_can_be_attacked() {
     assert!(tried.contains(&"linkage") && tried.contains(&"joining by order"), "{report:#}");
 }
 
-/// Empty rows of two groups are adjacent. Their position does not disclose the group.
+/// The position of empty rows does not disclose the group.
 #[test]
 fn joined_empty_rows_are_assigned_only_by_the_lineage() {
     let mut text = String::new();
-    // Half of the subjects have no mood, and the other half no city.
     for n in 0..40 {
         record(&mut text, n, [0, if n % 2 == 0 { 0 } else { 2 }, n % 2, 0]);
     }
@@ -272,7 +265,6 @@ fn joined_rows_that_are_manipulated_are_found() {
     assert_eq!(changed("\"city\":null", "\"city\":\"*\""), (of_two.to_owned(), line));
     let complete = "a joined row has every attribute, null where it has no value";
     assert_eq!(changed("\"city\":null,", ""), (complete.to_owned(), line));
-    // `evaluate` refuses such a file.
     let outcome = throng(&place, &[JOINED], "evaluate in.ndjson out.ndjson -c throng.toml");
     assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
     assert!(outcome.stderr.contains(complete), "{}", outcome.stderr);
@@ -280,7 +272,6 @@ fn joined_rows_that_are_manipulated_are_found() {
         changed("\"city\":null", "\"city\":null,\"person\":\"p1\"").0,
         "identifiers and subjects are not released"
     );
-    // The first two different rows of the body are in the first batch.
     let mut lines = whole.clone();
     let is_body = |line: &str| line.contains("\"city\":null,\"mood\":null,\"illness\":\"");
     let two = (1..lines.len())
@@ -302,7 +293,6 @@ fn joined_rows_that_are_manipulated_are_found() {
     let report: Value = serde_json::from_slice(&more.stdout).expect("JSON");
     assert_eq!(report["broken"][0]["promise"], "a joined row is named by the lineage");
     assert_eq!(report["broken"][0]["line"], whole.len() as u64 + 1);
-    // A lineage that names another group than the row has.
     place.write("out.ndjson", whole.join("\n") + "\n");
     let lineage = String::from_utf8(place.read("lineage.ndjson")).expect("text");
     place.write("lineage.ndjson", lineage.replace("\"group\":\"body\"", "\"group\":\"mind\""));
@@ -326,7 +316,7 @@ fn joined_rows_have_the_expected_bytes_in_each_format() {
     assert_eq!(String::from_utf8(file.read("out.ndjson")).expect("text"), ndjson);
     let printed = place(&text).run(&[JOINED, ("SINK__PATH", "-")]).expect(0);
     assert_eq!(String::from_utf8(printed.stdout).expect("text"), ndjson, "several groups, one stream");
-    // CSV can not represent a row of one missing attribute, but it can represent such a group in joined rows.
+    // CSV cannot represent a row of one missing attribute alone.
     let table = place(&text);
     run(&table, &[JOINED, ("SINK__PATH", "out.csv")]).expect(0);
     let csv = format!(
@@ -336,7 +326,6 @@ fn joined_rows_have_the_expected_bytes_in_each_format() {
         "30,,,\"flu\"\n".repeat(6)
     );
     assert_eq!(String::from_utf8(table.read("out.csv")).expect("text"), csv);
-    // The Parquet columns verify like the JSON lines of the same run.
     let columns = place(&text);
     run(&columns, &[JOINED, ("SINK__PATH", "out.parquet")]).expect(0);
     let files = columns.files("out.parquet");
@@ -377,7 +366,7 @@ fn joined_rows_refuse_group_paths_and_a_changed_layout() {
     }
     let refused = place.run(&[("SINK__ROWS", "padded")]).expect(2);
     assert!(refused.stderr.contains("give \"fragments\" or \"joined\""), "{}", refused.stderr);
-    // A reader could not separate lines of two layouts in one output.
+    // A reader could not separate lines of two layouts.
     place.run(&[JOINED]).expect(0);
     let refused = place.run(&[]);
     assert_ne!(refused.code, Some(0));

@@ -1,8 +1,5 @@
-//! Tests requests that reach the broker late, twice or never, and connections that break: the daemon releases the
-//! bytes of an undisturbed run, exactly once.
-//!
-//! The client repeats unanswered requests, so the broker may receive an old request during a later transaction. A
-//! proxy between the daemon and its broker causes this for every kind of request of a batch.
+//! Tests late, repeated and lost requests, and connections that break: the daemon releases the bytes of an undisturbed
+//! run.
 
 use crate::support;
 
@@ -18,18 +15,16 @@ use support::proxy::{
     wait_until,
 };
 
-/// Records per batch. With one partition and batches closed by count, the batches depend only on the stream.
+/// Batches closed by count depend only on the stream.
 const BATCH: usize = 40;
 
-/// Responses to the next transaction. A request that waits for them arrives when that transaction has records in a
-/// topic.
+/// The request arrives when the next transaction has records in a topic.
 const AFTER_THE_NEXT_BEGINS: &[i16] = &[END_TXN, PRODUCE];
 
-/// Responses to the next transaction. A request that waits for them arrives when its offsets are sent and not
-/// committed.
+/// The request arrives when the next transaction's offsets are sent and not committed.
 const AFTER_THE_NEXT_SENDS_OFFSETS: &[i16] = &[END_TXN, TXN_OFFSET_COMMIT];
 
-/// Error of the group coordinator that forces the client to abort: it may not write the offsets of this group.
+/// Error that forces the client to abort.
 const NOT_AUTHORIZED: i16 = 30;
 
 struct Network {
@@ -37,10 +32,8 @@ struct Network {
     proxy: Proxy,
 }
 
-/// Networks that no test uses at present.
 static IDLE: Mutex<Vec<Network>> = Mutex::new(Vec::new());
 
-/// Network that one test borrows from the pool.
 struct Lent(Option<Network>);
 
 impl Deref for Lent {
@@ -53,14 +46,13 @@ impl Deref for Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        // Connections of a failed test may still hold armed faults: the network is discarded.
+        // Connections of a failed test may still hold armed faults.
         if !std::thread::panicking() {
             IDLE.lock().unwrap_or_else(PoisonError::into_inner).extend(self.0.take());
         }
     }
 }
 
-/// Returns one broker behind one proxy, for one test at a time.
 fn network() -> Option<Lent> {
     let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let network = match idle {
@@ -76,7 +68,6 @@ fn network() -> Option<Lent> {
     Some(Lent(Some(network)))
 }
 
-/// Creates a stage with a daemon that connects through the proxy.
 fn behind(network: &Network, hold: usize) -> Stage<'_> {
     let stage = Stage::new(&network.broker, 1).with_static_membership().reached_by(network.proxy.address());
     stage.configure("only", hold, BATCH, "1h");
@@ -91,7 +82,6 @@ fn undisturbed(broker: &Broker, seed: u64, hold: usize, total: usize) -> (Stage<
     (stage, seen)
 }
 
-/// Daemon that may end with an error and is then restarted, as by a supervisor.
 struct Supervised<'a> {
     stage: &'a Stage<'a>,
     daemon: Daemon,
@@ -112,7 +102,6 @@ impl<'a> Supervised<'a> {
         }
     }
 
-    /// Returns the number of batches aborted since the last start.
     fn aborted(&self) -> usize {
         self.daemon.said().matches("batch aborted").count()
     }
@@ -125,7 +114,6 @@ impl<'a> Supervised<'a> {
     }
 }
 
-/// Checks that the visible output of each partition is a prefix of the undisturbed output.
 fn is_prefix(what: &str, stage: &Stage, undisturbed: &Seen) -> usize {
     let released = stage.released();
     for (partition, lines) in &released {
@@ -136,8 +124,7 @@ fn is_prefix(what: &str, stage: &Stage, undisturbed: &Seen) -> usize {
     released.values().map(Vec::len).sum()
 }
 
-/// Reproduces the reported issue: the network delays a commit request, the client repeats it and gets an answer, and
-/// the delayed request arrives when the next transaction has its first records.
+/// The delayed commit request arrives when the next transaction has its first records.
 #[test]
 fn late_commit_request_commits_nothing_of_the_next_batch() {
     let Some(network) = network() else { return };
@@ -168,8 +155,7 @@ fn late_commit_request_commits_nothing_of_the_next_batch() {
     assert_eq!(daemon.ends, 0, "a late request of an older epoch is no reason to end");
 }
 
-/// A late offset request is refused, but the group coordinator then forgets the offsets of the open transaction and
-/// commits the rest of it. No batch follows, so the offsets must be committed separately.
+/// The coordinator forgets the offsets of the open transaction and commits the rest of it.
 #[test]
 fn offsets_forgotten_by_the_broker_are_committed_again() {
     let Some(network) = network() else { return };
@@ -191,8 +177,6 @@ fn offsets_forgotten_by_the_broker_are_committed_again() {
     assert_eq!(daemon.ends, 0, "it is no reason to end");
 }
 
-/// The same case, with a stop request before the daemon can check the offsets. It keeps its partitions until the
-/// offsets are committed.
 #[test]
 fn shutdown_waits_until_offsets_are_committed() {
     let Some(network) = network() else { return };
@@ -225,12 +209,11 @@ fn shutdown_waits_until_offsets_are_committed() {
     same(&stage, &finished(&stage, &mut daemon, total), &calm, &seen);
 }
 
-/// Requests that fill a transaction, and those that begin and end it. Separate tests run in parallel.
+/// Separate tests run in parallel.
 const FILLING: &[i16] = &[PRODUCE, ADD_PARTITIONS, ADD_OFFSETS];
 const ENDS: &[i16] = &[END_TXN, TXN_OFFSET_COMMIT, FIND_COORDINATOR, INIT_PRODUCER_ID];
 const ENDS_OF_ABORTED: &[i16] = &[END_TXN, INIT_PRODUCER_ID];
 
-/// Applies every fault to requests of these `kinds` in a batch.
 fn walk(kinds: &[i16], seed: u64, hold: usize, aborts: bool) {
     let Some(network) = network() else { return };
     let Network { broker, proxy } = &*network;
@@ -260,7 +243,6 @@ fn walk(kinds: &[i16], seed: u64, hold: usize, aborts: bool) {
     daemon.wait_consumed("the first batch", consumed);
     for round in 0..rounds {
         for (kind, fate) in &cases {
-            // A batch has several requests of some kinds: the first one or a later one is chosen.
             let skip = match *kind {
                 PRODUCE | ADD_PARTITIONS if round > 0 => dice.roll(3) as usize,
                 _ => 0,
@@ -271,15 +253,13 @@ fn walk(kinds: &[i16], seed: u64, hold: usize, aborts: bool) {
                 proxy.arm(ADD_OFFSETS, 0, Fault::Refuse(NOT_AUTHORIZED));
             }
             proxy.arm(*kind, skip, fate.clone());
-            // The delayed request arrives in the second batch.
             let (ends, aborted) = (daemon.ends, daemon.aborted());
             let consumed = produce(2);
             daemon.wait_consumed(&what, consumed);
             if *kind != PRODUCE && *kind != ADD_PARTITIONS {
                 assert!(proxy.is_done(), "{what}: it has not happened");
             }
-            // The refusal uses the connection of these requests, and is lost if that is cut. It is of the same kind
-            // as a repeated offset request, which may take its place.
+            // The refusal uses the connection of these requests, and a repeated offset request may take its place.
             let cut = match fate {
                 Fault::Delay(_) => false,
                 Fault::Twice(_) => *kind == ADD_OFFSETS,

@@ -1,5 +1,4 @@
-//! Tests data loss that looks like success: the run reports the attribute, the count and the remedy, and ends with
-//! exit code 1 if all records are lost.
+//! Tests data loss that looks like success: the run reports it, and fails if all records are lost.
 
 use crate::support;
 
@@ -20,7 +19,6 @@ name = "ward"
 type = "string"
 "#;
 
-/// Returns `times` records each of `people` subjects, with `day` as given.
 fn visits(people: usize, times: usize, day: &str) -> String {
     let record = |n: usize| {
         let person = n % people;
@@ -33,7 +31,6 @@ fn run(place: &Place, arguments: &[&str]) -> Outcome {
     support::binary::Process::spawn(place.command(&[], arguments), place.port).wait()
 }
 
-/// Returns the notes at the end of a run.
 fn notes(outcome: &Outcome) -> Vec<&str> {
     outcome.stderr.lines().filter_map(|line| line.strip_prefix("note: ")).collect()
 }
@@ -119,13 +116,12 @@ fn open_quote_lines_count_for_fail_above() {
         let outcome = support::binary::Process::spawn(command, place.port).wait().expect(1);
         let account = outcome.account();
         assert_eq!((account.consumed, account.released, account.dead_lettered), (31, 30, 1));
-        // One record can not be read. It swallows 69 lines that were records.
+        // One unreadable record swallows 69 lines.
         let says = "70.0 % of the records were lost, including 69 line(s) inside an unclosed quote";
         assert!(outcome.stderr.contains(says), "{}", outcome.stderr);
     }
 }
 
-/// A second run over the same file gives the same result, and so does one with another k.
 #[test]
 fn second_stateless_run_gives_the_same_result() {
     let place = Place::new(SCHEMA, "");
@@ -161,8 +157,6 @@ fn loss_above_fail_above_is_refused() {
     assert!(refused.stderr.contains("between 0 and 1"), "{}", refused.stderr);
 }
 
-/// The loss is checked before any output is replaced or stored. Earlier outputs are kept, and a corrected run is
-/// accepted.
 #[test]
 fn job_refused_for_its_loss_changes_no_file() {
     let place = Place::new(SCHEMA, "");
@@ -185,7 +179,7 @@ fn job_refused_for_its_loss_changes_no_file() {
     assert!(is_as_before(), "everything is lost");
     assert_eq!(run(&[]).expect(0).account().released, 5);
     assert!(!is_as_before());
-    // Only now the state contains that input, under any name and modification time.
+    // Only now the state contains that input.
     std::fs::rename(place.path("in.ndjson"), place.path("renamed.ndjson")).expect("a file");
     place.write("in.ndjson", place.read("renamed.ndjson"));
     let written = place.read("out.ndjson");
@@ -194,7 +188,6 @@ fn job_refused_for_its_loss_changes_no_file() {
     assert_eq!(place.read("out.ndjson"), written);
 }
 
-/// Runs until the process is killed by `faults`.
 #[cfg(feature = "failpoints")]
 fn killed(place: &Place, arguments: &[&str], faults: &str) {
     let mut command = place.command(&[], arguments);
@@ -202,8 +195,7 @@ fn killed(place: &Place, arguments: &[&str], faults: &str) {
     assert_eq!(support::binary::Process::spawn(command, place.port).wait().code, None, "{faults}");
 }
 
-/// Unreadable records followed by more readable ones, in batches of 50. The loss is measured over the file and not
-/// over the part that one process has read.
+/// The loss is measured over the file and not over one process.
 #[test]
 #[cfg(feature = "failpoints")]
 fn file_loss_after_a_kill_is_reported_identically() {
@@ -224,13 +216,12 @@ fn file_loss_after_a_kill_is_reported_identically() {
         killed(&place, gate, &format!("intent-flushed={batch}*off->return"));
         assert_eq!(told(&run(&place, gate).expect(1)), wanted, "killed in batch {}", batch + 1);
     }
-    // A restart reports the same loss.
     let again = told(&run(&calm, gate).expect(1));
     assert!(again.iter().any(|line| line.contains("45.5 % of the records were lost")), "{again:?}");
     run(&calm, &["--fail-above", "0.5"]).expect(0);
 }
 
-/// The last batch of a file has few subjects and releases none. This is not reported as a problem of the file.
+/// The last batch of a file has few subjects and releases none.
 #[test]
 #[cfg(feature = "failpoints")]
 fn small_last_batch_gives_no_loss_note() {
@@ -249,12 +240,11 @@ fn small_last_batch_gives_no_loss_note() {
         assert!(notes(&outcome).is_empty(), "{faults}: {:?}", notes(&outcome));
         assert_eq!(outcome.account(), undisturbed.account());
     }
-    // A file that grows by few subjects already has a crowd.
     calm.write("in.ndjson", input + &rest);
     assert!(notes(&calm.run(&[]).expect(0)).is_empty());
 }
 
-/// A rerun of a file without any release reports the same error. Records that were only measured are not lost.
+/// Records that were only measured are not lost.
 #[test]
 fn rerun_of_a_lost_file_reports_the_same_error() {
     let place = Place::new(SCHEMA, "");

@@ -1,6 +1,4 @@
-//! Scenario tests in one program: one link, one shared broker, and parallel tests of all files.
-//!
-//! `cargo test --test suite` runs them; `cargo test --test suite -- group:: reload::` those of two files.
+//! Scenario tests in one program. `cargo test --test suite -- group:: reload::` runs those of two files.
 
 mod support;
 

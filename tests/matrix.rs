@@ -1,5 +1,4 @@
-//! Tests all combinations of the quick-start commands on one configuration: each reads the outputs of the others
-//! under the configured path.
+//! Tests all combinations of the quick-start commands on one configuration.
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use parquet::arrow::ArrowWriter;
@@ -9,10 +8,8 @@ use std::process::{Output, Stdio};
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// Columns of the records. All except the first are released.
 const COLUMNS: [&str; 5] = ["user_id", "ward", "sex", "day", "steps"];
 
-/// Returns three records each of 60 subjects, with American dates.
 fn records() -> Vec<[String; 5]> {
     let record = |n: usize| {
         let p = n % 60;
@@ -53,7 +50,6 @@ fn write_records(path: &Path) {
     }
 }
 
-/// Directory with the records in one format, and the files of `init`.
 struct Place {
     directory: TempDir,
     input: String,
@@ -93,7 +89,6 @@ impl Place {
         said
     }
 
-    /// Changes the configuration of `init`: groups of the planner or given groups, and joined rows.
     fn configure(&self, groups: Groups, joined: bool) {
         let mut text = fs::read_to_string(self.path("visits.toml")).expect("a configuration");
         let given = match groups {
@@ -121,7 +116,6 @@ impl Place {
         }
     }
 
-    /// Runs every reader on the release.
     fn read_all(&self, lineage: bool) {
         let (input, output) = (self.input.as_str(), self.output.as_str());
         let verified = self.done(&["verify-release", output, "-c", "visits.toml"]);
@@ -143,7 +137,6 @@ enum Groups {
     Planner,
 }
 
-/// Runs every combination for one pair of formats.
 fn every_way(input: &str, output: &str) {
     for groups in [Groups::One, Groups::Many, Groups::Planner] {
         for joined in [false, true] {
@@ -207,7 +200,6 @@ fn single_column_release_keeps_rows_without_a_value() {
     assert_eq!(said["quality"]["attributes"][0]["falsified"], 0, "{said}");
 }
 
-/// A text spelled like the JSON null is a text in formats with another spelling of missing values.
 #[test]
 fn text_null_is_not_a_missing_value() {
     let place = Place::new("csv", "csv");
@@ -235,7 +227,6 @@ fn text_null_is_not_a_missing_value() {
     }
 }
 
-/// An output must not overwrite a secret, a schema or a configuration.
 #[test]
 fn outputs_never_replace_required_files() {
     let place = Place::new("csv", "ndjson");
@@ -280,7 +271,6 @@ fn two_releases_with_one_path_are_refused() {
     place.done(&["verify-release", "safe.ndjson", "-c", "visits.toml", "--lineage", "lineage.ndjson"]);
 }
 
-/// The planner's groups are computed again from the source, for a release in any directory.
 #[test]
 fn planned_groups_are_found_for_a_moved_release() {
     let place = Place::new("csv", "ndjson");

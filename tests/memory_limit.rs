@@ -1,4 +1,4 @@
-//! Tests a daemon with `process.memory_limit`: an unbounded number of values and classes in bounded memory.
+//! Tests `process.memory_limit`: an unbounded number of values and classes in bounded memory.
 
 use crate::support;
 
@@ -10,10 +10,9 @@ use support::binary::{Account, Outcome, Place, Process};
 use support::daemon::{Stage, finish, records, same};
 use support::kafka::Broker;
 
-/// Number of records that exceed the limit if none is set. `LONG` is used with `THRONG_LONG`.
+/// Records that exceed the limit if none is set. `LONG` is used with `THRONG_LONG`.
 const RECORDS: usize = 32_000;
 const LONG: usize = 42_000;
-/// Records per lot, each of another subject.
 const LOT: usize = 6;
 const K: usize = 3;
 const MIB: u64 = 1 << 20;
@@ -44,7 +43,7 @@ name = "d"
 type = "string"
 "#;
 
-/// The texts are unique and released as `*`, but the planner keeps them in memory.
+/// The texts are released as `*`, but the planner keeps them in memory.
 const MORE: &str = r#"
 [plan]
 window_records = 42000
@@ -57,7 +56,6 @@ name = "texts"
 attributes = ["a", "b", "c", "d"]
 "#;
 
-/// Returns a unique text: words of six letters, as long as a paragraph.
 fn text(n: usize, of: usize) -> String {
     let mut state = (n * 4 + of) as u64;
     let mut letters = String::new();
@@ -83,7 +81,6 @@ fn input(records: usize) -> String {
     lines
 }
 
-/// Runs to the end of the source. Returns the peak memory and the maxima of some series.
 fn run(place: &Place, limit: &str) -> (u64, BTreeMap<String, f64>, Outcome) {
     let settings = [("PROCESS__MEMORY_LIMIT", limit), ("TELEMETRY__LOG_LEVEL", "warn"), ("BATCH__MAX_RECORDS", "600")];
     let mut process: Process = place.start(&settings);
@@ -100,7 +97,6 @@ fn run(place: &Place, limit: &str) -> (u64, BTreeMap<String, f64>, Outcome) {
     (peak, highest, process.wait().expect(0))
 }
 
-/// Checks that every released lot has enough subjects, and returns the number of its lines.
 fn crowds(place: &Place) -> usize {
     let mut lines: BTreeMap<String, usize> = BTreeMap::new();
     for line in place.lines("out.lots.ndjson").into_iter().filter(|line| line.contains("lot ")) {
@@ -135,7 +131,6 @@ fn threat_36_memory_stays_below_its_limit_for_any_input() {
     assert!(limited > 0, "the system tells what a process takes");
     assert!(limited < LIMIT, "{} MiB", limited / MIB);
     assert!(unlimited > LIMIT, "the limit is felt: {} and {} MiB", unlimited / MIB, limited / MIB);
-    // The limit adds no release, and here it removes none.
     assert!(released > records / 2 && released == released_without, "{released}, {released_without}");
     let parts = ["program", "cache", "queues", "ledger", "window", "profiles", "dictionaries", "reserve"];
     let limits: f64 = parts.iter().map(|part| series[&format!("throng_memory_limit_bytes{{part=\"{part}\"}}")]).sum();
@@ -157,7 +152,6 @@ fn memory_limit_too_small_is_refused_with_a_minimum() {
     place.run(&[("PROCESS__MEMORY_LIMIT", "a lot")]).expect(2);
 }
 
-/// Between topics: the clients use smaller queues, and the output bytes are equal.
 #[test]
 fn memory_limit_not_reached_keeps_topic_output_identical() {
     let Some(broker) = Broker::shared() else { return };

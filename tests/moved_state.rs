@@ -1,5 +1,4 @@
-//! Tests state that moves with its partition, on a broker: limits and held records of an instance that is lost with
-//! its directory, partitions that move between instances, and unreadable or lost changelog entries.
+//! Tests state that moves with its partition, on a broker.
 
 use crate::support;
 
@@ -10,22 +9,19 @@ use std::time::Duration;
 use support::daemon::{LOT, Stage, conserved, records, sound};
 use support::kafka::{Broker, Record};
 
-/// Subjects per partition. The unchanging group has one line per subject and window.
+/// Subjects per partition.
 const PEOPLE: usize = 12;
 
-/// Returns a record of a subject with a constant city.
 fn visit(person: usize, partition: i32) -> Record {
     let payload = format!("{{\"person\":\"p{person}\",\"city\":\"Zug\",\"mood\":\"m{}\"}}", person % 2);
     Record { partition: Some(partition), payload: Some(payload.into_bytes()), ..Record::default() }
 }
 
-/// Returns the records of all partitions. All records of a subject are in one partition.
 fn visits(partitions: i32) -> Vec<Record> {
     let partition = |person: usize| i32::try_from(person).expect("few people") % partitions;
     (0..PEOPLE * partitions as usize).map(|person| visit(person, partition(person))).collect()
 }
 
-/// Configures an instance with a group that does not change and is released once per day.
 fn configure(stage: &Stage, name: &str, batch: usize, more: &str) {
     let file = stage.configure(name, 2, batch, "300ms");
     fs::write(
@@ -46,7 +42,6 @@ fn configure(stage: &Stage, name: &str, batch: usize, more: &str) {
     fs::write(file, text).expect("the configuration");
 }
 
-/// Returns the committed lines of each group.
 fn lines(stage: &Stage) -> (usize, usize) {
     let released = stage.released();
     let of = |name: &str| released.values().flatten().filter(|line| line.contains(name)).count();
@@ -64,7 +59,6 @@ fn lost_instance_passes_its_limits_to_the_next_one() {
         broker.produce_records(&stage.raw, &all);
         let mut daemon = stage.start(&name, None);
         stage.wait_consumed(round * all.len(), &mut [&mut daemon]);
-        // In two rounds the directory remains and is not used.
         daemon.kill();
         if round % 2 == 0 {
             fs::remove_dir_all(stage.state(&name)).expect("its directory");
@@ -73,7 +67,6 @@ fn lost_instance_passes_its_limits_to_the_next_one() {
     assert_eq!(lines(&stage), (all.len(), 4 * all.len()), "each city once, each mood in every batch");
 }
 
-/// Returns records of lots, each of another subject.
 fn lots(numbers: std::ops::Range<usize>, lot: impl Fn(usize) -> usize) -> Vec<Record> {
     let payload = |n: usize| format!("{{\"person\":\"p{n}\",\"lot\":\"L{}\",\"age\":30,\"ward\":\"north\"}}", lot(n));
     let record = |n| Record { partition: Some(0), payload: Some(payload(n).into_bytes()), ..Record::default() };
@@ -85,7 +78,6 @@ fn lost_instance_held_records_are_released_once() {
     let Some(broker) = Broker::shared() else { return };
     let stage = Stage::new(broker, 1);
     let of_lot = |lot: &str| stage.released().values().flatten().filter(|line| line.contains(lot)).count();
-    // Six records of one lot, and two of another, which are no crowd.
     stage.configure("first", 9, 8, "1h");
     broker.produce_records(&stage.raw, &lots(0..8, |n| n / 6));
     let mut first = stage.start("first", None);
@@ -93,7 +85,6 @@ fn lost_instance_held_records_are_released_once() {
     first.kill();
     assert_eq!((of_lot("L0"), of_lot("L1")), (6, 0));
     fs::remove_dir_all(stage.state("first")).expect("its directory");
-    // Another instance receives two more records of the second lot.
     stage.configure("second", 9, 8, "1h");
     broker.produce_records(&stage.raw, &lots(8..16, |n| if n < 10 { 1 } else { 2 }));
     let mut second = stage.start("second", None);
@@ -101,7 +92,6 @@ fn lost_instance_held_records_are_released_once() {
     second.stop();
     assert_eq!((of_lot("L0"), of_lot("L1"), of_lot("L2")), (6, 4, 6), "{:?}", stage.released());
     assert_eq!(conserved(&stage.state("second")), 10, "the two that it has restored count as consumed there");
-    // The next instance finds no held records.
     stage.configure("third", 9, 8, "1h");
     broker.produce_records(&stage.raw, &lots(16..24, |_| 3));
     let mut third = stage.start("third", None);
@@ -111,7 +101,6 @@ fn lost_instance_held_records_are_released_once() {
     assert_eq!(conserved(&stage.state("third")), 8);
 }
 
-/// The open transaction would hide the partition from the next instance for 15 minutes, and the directory is lost.
 #[test]
 #[cfg(feature = "failpoints")]
 fn instance_killed_in_a_transaction_is_replaced() {
@@ -144,7 +133,7 @@ fn moved_partitions_keep_their_limits() {
     let mut total = 0;
     for round in 0..4 {
         let mut two = (round % 2 == 1).then(|| stage.start("two", None));
-        // A group reassigns partitions in two rounds. A member learns of each with its heartbeat.
+        // A group reassigns partitions in two rounds, by heartbeat.
         std::thread::sleep(Duration::from_secs(6));
         broker.produce_records(&stage.raw, &all);
         total += all.len();
@@ -161,7 +150,6 @@ fn moved_partitions_keep_their_limits() {
     assert!(cities <= all.len() && cities > all.len() / 2, "{cities} cities of {} people in one window", all.len());
 }
 
-/// An instance that restores new partitions continues with the partitions it already has.
 #[test]
 #[cfg(feature = "failpoints")]
 fn moved_partitions_alone_wait_for_their_state() {

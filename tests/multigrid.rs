@@ -1,5 +1,4 @@
-//! Tests the multigrid on the health table ([POD] Appendix A): columns that the generator makes identical are counted
-//! and searched once.
+//! Tests the multigrid on the health table ([POD] Appendix A): identical columns are counted and searched once.
 
 use std::collections::BTreeMap;
 use throng::generate::{HealthRecordStream, HealthSettings, RecordLayout, RecordStream};
@@ -12,7 +11,6 @@ use throng_risk::qid::{QidSearchRequest, QidStrategy, search, search_without_agg
 
 const ROWS: usize = 600;
 
-/// Returns the columns of `generate health --legacy` that are not identifiers, as codes.
 fn legacy_health() -> Vec<Vec<u32>> {
     let settings = HealthSettings { seed: 1, legacy: true, layout: RecordLayout::Csv };
     let mut stream = HealthRecordStream::new(settings);
@@ -69,7 +67,7 @@ fn multigrid_searches_identical_columns_once() {
     let all = AttributeSet::first(table.width());
     let attributes = AttributeAggregation::of(&table, &all);
     assert!(attributes.kept().len() + 4 * 19 <= table.width(), "{} kept", attributes.kept().len());
-    // One member of each family and the columns of the subject: few enough for a separate search.
+    // One member of each family and the columns of the subject.
     let few: AttributeSet = attributes.kept().iter().copied().collect();
     let question = QidSearchRequest {
         k: 50,

@@ -3,7 +3,6 @@
 use crate::support::desk::Desk;
 use serde_json::Value;
 
-/// Returns days of forty subjects, one row each. `place` gives the text of each row, which may need Latin-1.
 fn days(days: usize, place: impl Fn(usize) -> &'static str) -> String {
     let mut text = String::from("user_id,day,ward,steps,pulse\n");
     for n in 0..days * 40 {
@@ -13,12 +12,10 @@ fn days(days: usize, place: impl Fn(usize) -> &'static str) -> String {
     text
 }
 
-/// Encodes a text in Latin-1.
 fn latin1(text: &str) -> Vec<u8> {
     text.chars().map(|letter| u8::try_from(u32::from(letter)).expect("a letter of Latin-1")).collect()
 }
 
-/// Returns the text in one line, without wrapping.
 fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -67,7 +64,7 @@ fn mostly_unreadable_file_is_refused_with_advice() {
     assert!(!desk.path("dashboards.released.ndjson").exists(), "no output is replaced");
     let said = desk.ends_with(4, &["check", "-c", "dashboards.toml", "--sample", "most.csv"]).err;
     assert!(said.contains(counts) && said.contains("correct the records that could not be read"), "{said}");
-    // Single records represent too little of the readable ones as well, so another form is also suggested.
+    // Single records represent too little, so another form is also suggested.
     let said = desk.ends_with(4, &["run", "-c", "rows.toml"]).err;
     assert!(said.contains("of 840; 560 could not be read") && said.contains("[[series]]"), "{said}");
 }
@@ -87,7 +84,6 @@ fn init_with_too_few_records_names_the_reason() {
     let said = desk.done(&["init", "few.csv"]).out;
     assert!(said.contains("purpose: rows") && said.contains("100 are needed"), "{said}");
     assert!(desk.read("few.schema.toml").contains("not measured: 40 steps"), "{}", desk.read("few.schema.toml"));
-    // A loaded configuration contains only the record schema, not the inference.
     let said = desk.done(&["check", "-c", "few.toml", "--sample", "few.csv"]);
     assert!(!said.err.contains("holds times"), "{}", said.err);
 }
@@ -106,11 +102,9 @@ fn series_over_too_few_days_name_the_required_days() {
     let said = desk.ends_with(4, &["run", "-c", "short.toml"]).err;
     assert!(said.contains(&format!("series: no rows, since {reason}")), "{said}");
     assert!(said.contains(&format!("no output was replaced ({reason})")), "{said}");
-    // Four days are enough.
     desk.write("short.csv", days(4, |_| "Bern"));
     let said = desk.done(&["run", "-c", "short.toml"]).err;
     assert!(said.contains("100.0 % of the records represented") && !said.contains("no rows, since"), "{said}");
-    // Two records per day and subject are enough to infer a schema, but not to release a row.
     let twice = days(3, |_| "Bern").lines().skip(1).map(|line| format!("{line}\n{line}\n")).collect::<String>();
     desk.write("twice.csv", format!("user_id,day,ward,steps,pulse\n{twice}"));
     let said = desk.done(&["init", "twice.csv", "--for", "dashboards"]).out;
@@ -193,7 +187,6 @@ fn check_explain_describes_series() {
         let said = said.replace("release.fragments", "");
         assert!(!said.contains("fragment") && !said.contains("as fine as"), "{said}");
     }
-    // With fragments, both forms are explained.
     let config = desk.read("dashboards.toml").replace("fragments = false", "fragments = true");
     desk.write("both.toml", config);
     let said = flat(&desk.done(&["check", "-c", "both.toml", "--explain"]).out);
@@ -207,7 +200,6 @@ fn audit_reports_a_likely_subject_id() {
     for n in 0..1200 {
         text += &format!("{},{},{}\n", 700 + n % 40, ["f", "m"][n % 2], ["north", "south"][n / 2 % 2]);
     }
-    // One column that identifies subjects.
     let rows = text.lines().enumerate().map(|(at, line)| match at {
         0 => format!("{line},steps\n"),
         _ => format!("{line},{}\n", at * 7919 % 700),

@@ -1,5 +1,4 @@
-//! Threat 28: the pages as an oracle. An attacker that sends one record and reads every page can not confirm a
-//! guessed value, pair or person.
+//! Threat 28: the pages as an oracle for a guessed value, pair or person.
 
 #![allow(clippy::format_collect, reason = "short texts of a test")]
 
@@ -14,12 +13,11 @@ use throng::daemon::state::records::Flush;
 
 const SCHEMA: &str = schema!("oracle"; person, text "city", text "job", text "mood");
 
-/// A plan is made every second of the batch clock, so the attacker gets new figures soon.
+/// A plan is made every second of the batch clock.
 const SETTINGS: &str = "[privacy]\nk = 3\n[batch]\nmax_records = 2000\n[plan]\ninterval = \"1s\"\n\
                         window_records = 6000\n";
 const NOW: i64 = 1_700_000_000_000;
 
-/// Groups that do not change are released once per window.
 const STATIC: &str = "[privacy]\nk = 3\nmax_delay = \"1h\"\n[batch]\nmax_records = 2000\n[plan]\ninterval = \"1s\"\n\
                       window_records = 6000\n";
 
@@ -29,21 +27,16 @@ fn one(person: &str, city: &str, job: &str, mood: &str) -> Option<Vec<u8>> {
     record(format!(r#"{{"person":"{person}","city":"{city}","job":"{job}","mood":"{mood}"}}"#))
 }
 
-/// Guess of the attacker about a target.
 #[derive(Clone, Copy, Debug)]
 enum Guess {
-    /// A unique value.
     Value,
-    /// A unique combination of two frequent values.
     Pair,
-    /// The presence of a subject.
     Person,
-    /// The value of a known subject. The attacker sends a record with the same or another value for that subject.
+    /// The value of a known subject.
     Change,
 }
 
-/// Crowd of 24 cities, 12 jobs and 5 moods with many subjects each. City 0 never occurs with the jobs 7 and 9. A
-/// tenth of the subjects has a unique city.
+/// City 0 never occurs with the jobs 7 and 9. A tenth of the subjects has a unique city.
 fn crowd(from: usize, count: usize) -> Records {
     let each = (from..from + count).map(|n| {
         let city = if n % 10 == 9 { format!("hamlet-{n}") } else { format!("city-{}", n % 24) };
@@ -54,7 +47,7 @@ fn crowd(from: usize, count: usize) -> Records {
     each.collect()
 }
 
-/// Returns the same subjects again. Six of them have moved.
+/// Six of the same subjects have moved.
 fn again(crowd: &Records) -> Records {
     let moved = |text: &str| text.replace("\"city-3\"", "\"city-4\"");
     let text = |record: &Option<Vec<u8>>| String::from_utf8(record.clone().expect("a record")).expect("a text");
@@ -66,7 +59,6 @@ fn again(crowd: &Records) -> Records {
     those.collect()
 }
 
-/// Returns the target's record: as guessed, or an equally rare one with longer spelling.
 fn target(guess: Guess, right: bool) -> Option<Vec<u8>> {
     match (guess, right) {
         (Guess::Value, true) => one("target", "hamlet-secret", "job-3", "mood-1"),
@@ -88,7 +80,7 @@ fn attack(guess: Guess) -> Option<Vec<u8>> {
     }
 }
 
-/// Returns the content of the pages without machine-dependent values: durations, start times, memory and disk space.
+/// Without durations, start times, memory and disk space.
 fn pages(stand: &Stand) -> Vec<String> {
     let clocked = [
         "throng_batch_duration_seconds",
@@ -117,7 +109,6 @@ fn pages(stand: &Stand) -> Vec<String> {
     lines
 }
 
-/// The number of empty batches sent while waiting depends on the speed of the machine.
 fn counts_empty_batches(line: &str) -> bool {
     let metrics =
         ["throng_records_total{outcome=\"consumed\"}", "throng_records_total{outcome=\"dropped\"}", "throng_batch"];
@@ -157,13 +148,10 @@ fn flatten(path: &str, value: &Value, into: &mut Vec<String>) {
     }
 }
 
-/// Returns the version of the current plan.
 fn version(stand: &Stand) -> u64 {
     stand.telemetry.plan()["version"].as_u64().expect("a plan")
 }
 
-/// Offers empty batches until the pages show evidence for plan `version` or later. Their number depends on the
-/// machine.
 fn until_evidence(stand: &mut Stand, version: u64, now: i64) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while stand.telemetry.plan()["evidence"]["plan"].as_u64().unwrap_or(0) < version {
@@ -173,8 +161,8 @@ fn until_evidence(stand: &mut Stand, version: u64, now: i64) {
     }
 }
 
-/// Returns the pages right after the attacker's record, and after the next plan with its evidence. The target's
-/// record precedes it by far or is in the same small batch.
+/// Returns the pages right after the attacker's record, and after the next plan. The target's record precedes it by far
+/// or is in the same small batch.
 fn seen(guess: Guess, right: bool, together: bool, secret: &str) -> (Vec<String>, Vec<String>) {
     let changes = matches!(guess, Guess::Change);
     let mut stand = Stand::tuned(
@@ -187,15 +175,13 @@ fn seen(guess: Guess, right: bool, together: bool, secret: &str) -> (Vec<String>
     if together { &mut small } else { &mut first }.push(target(guess, right));
     small.push(attack(guess));
     stand.offer(&first, Flush::No, NOW, Fault::Nothing);
-    // Evidence is gathered for one plan at a time. After a restart no computation is running, so that of the next
-    // plan starts.
+    // After a restart no computation is running, so that of the next plan starts.
     let second = if changes { again(&crowd(0, 2000)) } else { crowd(2000, 2000) };
     stand.offer(&second, Flush::No, NOW + 10, Fault::Restart);
     let before = version(&stand);
     stand.offer(&small, Flush::No, NOW + 20, Fault::Nothing);
     let mut at_once = pages(&stand);
-    // The evidence shown at this point was gathered before the attacker's record, and its plan depends on the
-    // machine.
+    // Gathered before the attacker's record, for a plan that depends on the machine.
     let early = [
         "throng_minimal_qids",
         "throng_quasi_identifiers",
@@ -206,7 +192,6 @@ fn seen(guess: Guess, right: bool, together: bool, secret: &str) -> (Vec<String>
         "plan.evidence",
     ];
     at_once.retain(|line| !early.iter().any(|name| line.starts_with(name)));
-    // The next plan is due and updates the figures.
     stand.offer(&crowd(4000, 1000), Flush::No, NOW + 5000, Fault::Nothing);
     let after = version(&stand);
     assert!(after > before, "a plan was due");

@@ -14,7 +14,6 @@ const SCHEMA: &str = schema!("visits"; person, hundred "age", text "city", sensi
 const GROUPS: &str = "[[group]]\nname = \"body\"\nattributes = [\"age\", \"illness\"]\n\
     [[group]]\nname = \"place\"\nattributes = [\"city\"]\n";
 
-/// Returns records with common and rare ages, some missing cells and one absent cell.
 fn records() -> String {
     let mut text = String::new();
     for n in 0..100 {
@@ -46,7 +45,7 @@ fn schemas(place: &Place, overrides: &[(&str, &str)]) -> Value {
     serde_json::from_slice(&outcome.stdout).expect("nothing but JSON")
 }
 
-/// Checks a line against the part of JSON Schema that the derived schemas use.
+/// Checks the part of JSON Schema that the derived schemas use.
 fn fits(line: &Value, schema: &Value) -> bool {
     line.as_object().expect("an object").iter().all(|(name, cell)| {
         let types = schema["properties"][name]["type"].as_array();
@@ -103,7 +102,6 @@ fn check_explain_names_attributes_and_limits() {
     let place = place();
     let said = |overrides: &[(&str, &str)]| {
         let outcome = check(&place, overrides, "--explain").expect(0);
-        // Joins wrapped lines.
         String::from_utf8(outcome.stdout).expect("text").split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let weak = said(&[]);
@@ -188,7 +186,7 @@ fn group_topics_receive_only_their_lines() {
     assert!(taken.expect(2).stderr.contains("this topic is also named by sink.topic"));
 }
 
-/// Lines of a stream are written while more input follows. A job writes its output only at the end.
+/// A job writes its output only at the end.
 #[test]
 fn stream_lines_are_written_before_its_end() {
     let place = Place::new(SCHEMA, "");
@@ -237,7 +235,6 @@ fn existing_unfinished_file_is_not_replaced() {
         std::os::unix::fs::chown(&unfinished, Some(65534), None).expect("a file of another user");
         refused("a file of another user");
     }
-    // The file of a killed run is deleted, and an open handle does not see new content.
     std::fs::write(&unfinished, "left").expect("a file");
     let mut open = std::fs::File::open(&unfinished).expect("a file");
     place.run(&[]).expect(0);
@@ -247,8 +244,6 @@ fn existing_unfinished_file_is_not_replaced() {
     assert!(!unfinished.exists() && !place.lines("out.body.ndjson").is_empty());
 }
 
-/// A job without a state path deletes its temporary state at the end. The state of a killed job is deleted by the
-/// next start.
 #[test]
 #[cfg(feature = "failpoints")]
 fn killed_job_state_is_removed_by_the_next_start() {
@@ -266,14 +261,12 @@ fn killed_job_state_is_removed_by_the_next_start() {
     assert_eq!((run(""), left()), (Some(0), 1), "somebody may be about to make it");
 }
 
-/// By default a job opens no port and keeps no state.
 #[test]
 fn job_opens_no_port_and_keeps_no_state() {
     let place = place();
     let text = String::from_utf8(place.read("throng.toml")).expect("text");
     let listen = format!("listen = \"127.0.0.1:{}\"\n", place.port);
     place.write("throng.toml", text.replace(&listen, "").replace("path = \"state\"\n", ""));
-    // The default port of a daemon is in use.
     let taken = std::net::TcpListener::bind("127.0.0.1:9464");
     for _ in 0..2 {
         place.run(&[]).expect(0);

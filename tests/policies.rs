@@ -42,7 +42,6 @@ name = "visit"
 attributes = ["age", "ward"]
 "#;
 
-/// A uniform crowd is released exactly, and a single subject is not released.
 const TESTS: &str = r#"
 [[test]]
 name = "a crowd that is alike leaves exactly"
@@ -192,7 +191,6 @@ fn policy_tests_that_can_not_fail_are_refused() {
         assert!(err.contains(told), "{test}: {err}");
         assert!(!err.contains("canary\""), "a problem names places, no values: {err}");
     }
-    // A text of the subject that also occurs in other fields could be released, and so could its replacement.
     let elsewhere = record.replace("\"person\": \"a\"", "\"person\": \"north\"");
     for never in ["[\"north\"]", "[\"person 1\"]", "['{\"ward\": \"north\"}']"] {
         let test =
@@ -239,10 +237,9 @@ fn policy_diff_is_a_table_of_figures() {
     assert!(json["old"]["smallest_crowd"].as_u64() >= Some(20), "{out}");
     assert!(json["new"]["smallest_crowd"].as_u64() >= Some(3), "{out}");
     assert!(json["new"]["loss"].as_f64() <= json["old"]["loss"].as_f64(), "{out}");
-    // A weaker guarantee counts as riskier, independent of the result on these records.
+    // A weaker guarantee counts as riskier, independent of the records.
     assert_eq!(code, Some(4), "{out}{err}");
     assert!(json["riskier"].as_array().is_some_and(|all| all.contains(&"a smaller k".into())), "{out}");
-    // The reverse change is not riskier, and equal policies give no difference.
     let (code, out, err) =
         said(&desk.throng(&["diff", "new.toml", "old.toml", "--replay", "sample.ndjson", "--fail-if-riskier"]));
     assert_eq!(code, Some(0), "{out}{err}");
@@ -256,8 +253,6 @@ fn policy_diff_is_a_table_of_figures() {
     is_tidy(desk.0.path());
 }
 
-/// An attribute released unchanged can identify subjects together with others. The report names the combination and
-/// no value.
 #[test]
 fn policy_diff_names_identifying_combinations() {
     let desk = Desk::new();
@@ -314,7 +309,6 @@ fn policy_diff_names_keys_that_need_a_restart() {
     assert_eq!(code, Some(0), "{out}{err}");
     let differ = "Keys that differ: `privacy.release_window`, `state.path`, `telemetry.log_level`.";
     assert!(out.contains(differ), "{out}");
-    // Keys that a reload may change are not listed.
     assert!(out.contains("A running daemon needs a restart for `state.path`, `telemetry.log_level`."), "{out}");
     assert!(!out.contains("1h") && !out.contains("canary"), "no value of a key: {out}");
 }

@@ -9,7 +9,7 @@ use support::schemas::schema;
 
 const SCHEMA: &str = schema!("primed"; person, hundred "age", hundred "rooms", text "badge");
 
-/// Returns records with badges that are e-mail addresses, one per subject, or one of three values.
+/// Badges are e-mail addresses, one per subject, or one of three values.
 fn records(from: usize, count: usize, own_badges: bool) -> String {
     let mut dice = Dice::new(from as u64 + 1);
     (from..from + count).fold(String::new(), |mut text, n| {
@@ -22,7 +22,6 @@ fn records(from: usize, count: usize, own_badges: bool) -> String {
 
 const PLAN: &str = "[plan]\nwindow_records = 400\nprime = \"prime.ndjson\"\ninterval = \"1h\"\n";
 
-/// Creates a place with drift detection disabled.
 fn without_drift() -> Place {
     let place = Place::new(SCHEMA, PLAN);
     place.write("throng.tuning", "drift = 1.0");
@@ -35,8 +34,7 @@ fn adopted(said: &str) -> Vec<&str> {
 
 #[test]
 fn primed_plan_applies_to_the_first_batch() {
-    // The badges of the file are identifiers, so its plan drops the attribute. Those of the stream are not, and a
-    // plan made from the schema alone would release them.
+    // The badges are identifiers only in the file. A plan made from the schema alone would release them.
     let place = without_drift();
     place.write("in.ndjson", records(5000, 40, false));
     place.write("prime.ndjson", records(0, 150, true));
@@ -59,7 +57,6 @@ fn primed_records_are_not_counted_or_read_again() {
     place.write("in.ndjson", records(5000, 40, false));
     place.write("prime.ndjson", records(0, 150, true));
     place.run(&[("BATCH__MAX_RECORDS", "40")]).expect(0);
-    // The file is deleted, and the state has a plan.
     std::fs::remove_file(place.path("prime.ndjson")).expect("a file");
     let more = records(5000, 40, false) + &records(6000, 60, false);
     place.write("in.ndjson", more);
@@ -67,11 +64,10 @@ fn primed_records_are_not_counted_or_read_again() {
     assert!(daemon.ends_within(std::time::Duration::from_secs(60)));
     let run = daemon.wait().expect(0);
     assert!(!run.stderr.contains("why=\"prime\""), "{}", run.stderr);
-    // One hundred records are fewer than the 150 of the file: its plan is still active, and drops the attribute.
+    // The plan of the 150 records of the file is still active.
     assert_eq!((run.account().consumed, adopted(&run.stderr).len()), (100, 0), "{}", run.stderr);
     let lines = place.lines("out.ndjson");
     assert!(lines.len() > 60 && lines.iter().all(|line| line.contains("\"badge\":\"*\"")), "{lines:?}");
-    // Then the stream gets a new plan in which badges are no identifiers.
     place.write("in.ndjson", records(5000, 40, false) + &records(6000, 60, false) + &records(7000, 120, false));
     let run = place.run(&[("BATCH__MAX_RECORDS", "40")]).expect(0);
     assert!(run.stderr.contains("why=\"growth\""), "{}", run.stderr);
@@ -82,8 +78,7 @@ fn primed_records_are_not_counted_or_read_again() {
 fn primed_plan_is_replaced_early_on_drift() {
     let place = Place::new(SCHEMA, PLAN);
     place.write("throng.tuning", "handover_batches = 0");
-    // Ages of the file are 20 to 23, those of the stream 70 to 73. Drift detection starts after an eighth of the
-    // window.
+    // Drift detection starts after an eighth of the window.
     place.write("in.ndjson", records(5000, 120, false).replace("\"age\":2", "\"age\":7"));
     place.write("prime.ndjson", records(0, 200, false));
     let run = place.run(&[("BATCH__MAX_RECORDS", "30")]).expect(0);
@@ -108,7 +103,6 @@ fn primed_plan_is_shown_on_the_page() {
     let plan = &status["plan"];
     assert_eq!((&plan["primed"], &plan["rows"]), (&serde_json::json!(true), &serde_json::json!(150)), "{plan}");
     assert_eq!(plan["evidence"]["primed"], serde_json::json!(true), "{plan}");
-    // The evidence covers the window, which does not include the file.
     assert!(plan["evidence"]["records"].as_u64().expect("a number") <= 120, "{plan}");
     assert!(status["last"]["window_records"].as_u64().expect("a number") <= 120, "{status}");
     daemon.wait().expect(0);
@@ -135,7 +129,6 @@ fn priming_with_an_unusable_file_is_refused_at_startup() {
     refused("cut off", &["plan.prime", "1 record(s)", "the first is number 21"]);
     let dash = place.run(&[("PLAN__PRIME", "-")]).expect(2);
     assert!(dash.stderr.contains("THRONG__PLAN__PRIME") && dash.stderr.contains("standard input"), "{}", dash.stderr);
-    // A state after a refused start works when the file exists.
     place.write("prime.ndjson", records(70, 20, false));
     assert_eq!(place.run(&[]).expect(0).account().consumed, 40);
 }

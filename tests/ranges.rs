@@ -1,5 +1,4 @@
-//! Tests groups with classes that have individual ranges: from a file to every format, against the definition, and
-//! through the commands that read a release.
+//! Tests groups with classes that have individual ranges, from a file to every format.
 
 use crate::support;
 
@@ -52,8 +51,7 @@ const RANGES: &str = "[[group]]\nname = \"all\"\nattributes = [\"pulse\", \"temp
 const LEVELS: &str = "[[group]]\nname = \"all\"\nattributes = [\"pulse\", \"temp\", \"act\"]\n";
 const ATTRIBUTES: [&str; 3] = ["pulse", "temp", "act"];
 
-/// Returns records of three hundred subjects in six batches. Some cells are missing, and a few pulses are outside of
-/// their domain.
+/// Three hundred subjects in six batches. Some cells are missing, and a few pulses are outside of their domain.
 fn records() -> Vec<Value> {
     let mut dice = ChaCha8Rng::seed_from_u64(7);
     let record = |n: usize| {
@@ -97,7 +95,7 @@ fn object(line: &str) -> Map<String, Value> {
     serde_json::from_str(line).expect("an object")
 }
 
-/// Returns the numeric range of a cell: lower end, upper end, and whether the upper end is excluded.
+/// Returns lower end, upper end, and whether the upper end is excluded.
 fn sides(cell: &Value) -> Option<(f64, f64, bool)> {
     if let Some(number) = cell.as_f64() {
         return Some((number, number, false));
@@ -134,7 +132,6 @@ fn covers(attribute: &str, cell: &Value, value: &Value) -> bool {
     low <= value && (value < high || value <= high && !open)
 }
 
-/// Checks that a cell is as fine as another or finer.
 fn within(attribute: &str, fine: &Value, wide: &Value) -> bool {
     if wide == "*" || fine == wide {
         return true;

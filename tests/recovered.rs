@@ -17,10 +17,8 @@ use throng_core::ledger::supporters::{SupportDelta, SupportLimits, SupporterTabl
 const WINDOW_MS: i64 = 100_000;
 const SHARDS: usize = throng_core::ledger::SHARDS;
 
-/// End of the process after a batch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
-    /// The process continues.
     No,
     Ordered,
     /// The batch is released, and its effect is not stored.
@@ -31,7 +29,6 @@ enum End {
 struct Batch {
     step_s: u32,
     people: BTreeSet<u64>,
-    /// Subjects counted by each class.
     counted: BTreeSet<(u8, u64)>,
     end: End,
 }
@@ -92,7 +89,6 @@ fn intent(sequence: u64, age_ms: i64, delta: &LedgerDelta) -> BatchIntent {
     }
 }
 
-/// Returns every ledger answer that the release of a batch depends on.
 fn answers(ledger: &SubjectLedger, now_ms: i64) -> Vec<String> {
     let mut told = Vec::new();
     let supporters = ledger.supporters.as_ref().expect("they are kept");
@@ -135,7 +131,7 @@ proptest! {
             if batch.end != End::No {
                 drop(store);
                 found = self::ledger();
-                // A process started by another test may briefly hold the lock. A copy has none.
+                // A process started by another test may briefly hold the lock of the original.
                 let copy = home.path().join(sequence.to_string());
                 copies::tree(&path, &copy);
                 path = copy;

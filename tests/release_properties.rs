@@ -1,6 +1,5 @@
-//! Runs random small streams through the engine, with restarts, crashes and aborts between and inside batches. Checks
-//! R(k) at every commit and conservation at every restart, recounted by `support::invariants`, which shares no code
-//! with the product.
+//! Runs random small streams through the engine, with restarts, crashes and aborts. Checks R(k) at every commit and
+//! conservation at every restart with `support::invariants`.
 
 use crate::support;
 use crate::support::random_attributes;
@@ -15,7 +14,6 @@ use support::stand::{Fault, SECRET, Stand};
 use throng::config::FixedSettings;
 use throng::daemon::state::records::Flush;
 
-/// One record: its subject, a choice of cell per attribute, and a kind of error.
 #[derive(Clone, Debug)]
 struct Draft {
     person: u8,
@@ -26,7 +24,6 @@ struct Draft {
 #[derive(Clone, Debug)]
 struct Scenario {
     attributes: Vec<usize>,
-    /// Group of each attribute.
     groups: Vec<u8>,
     group_count: u8,
     names_subjects: bool,
@@ -38,11 +35,9 @@ struct Scenario {
     /// Maximum classes per subject, and batches before a subject supports any.
     budget: usize,
     tenure: u32,
-    /// Treatment by attribute, mostly the default.
     treats: Vec<u8>,
-    /// Attribute in several groups, where that is possible.
     shared: Option<u8>,
-    /// Records of other subjects for `plan.prime`; empty for a stream without priming.
+    /// Records for `plan.prime`; empty without priming.
     prime: Vec<Vec<u8>>,
     batches: Vec<(Vec<Draft>, Fault, i64)>,
 }
@@ -126,7 +121,6 @@ fn scenario() -> impl Strategy<Value = Scenario> {
         )
 }
 
-/// Generates scenarios with an attribute in two or three groups.
 fn sharing() -> impl Strategy<Value = Scenario> {
     let attributes = prop::sample::subsequence((0..ATTRIBUTES.len()).collect::<Vec<_>>(), 3..=5);
     let shares = |s: &Scenario| s.shared().is_some();
@@ -157,7 +151,7 @@ impl Scenario {
         text
     }
 
-    /// Returns the attribute in several groups. At least two groups must have another quasi-identifier.
+    /// At least two groups must have another quasi-identifier.
     fn shared(&self) -> Option<usize> {
         let quasi: Vec<usize> =
             self.attributes.iter().copied().filter(|&a| !matches!(ATTRIBUTES[a].name, "illness" | "device")).collect();
@@ -167,7 +161,6 @@ impl Scenario {
         (groups.len() > 1).then_some(shared)
     }
 
-    /// Returns the records of the `plan.prime` file, with valid cells.
     fn primed(&self) -> String {
         let mut text = String::new();
         for (number, cells) in self.prime.iter().enumerate() {
@@ -238,12 +231,10 @@ impl Scenario {
         text
     }
 
-    /// Checks that the schema has an attribute that can form a crowd.
     fn is_possible(&self) -> bool {
         self.attributes.iter().any(|&a| ATTRIBUTES[a].name != "device")
     }
 
-    /// Returns the payload of a draft, and its true subject.
     fn payload(&self, draft: &Draft, offset: i64) -> (Option<Vec<u8>>, Option<String>) {
         // Half of all records come from a few subjects.
         let person = match draft.person {
@@ -277,7 +268,6 @@ impl Scenario {
     }
 }
 
-/// Replaces the digests of the product with the subjects known to the test.
 fn with_truth(lines: &[Line], truth: &[Option<String>]) -> Vec<Line> {
     let subject = |line: &Line| truth[usize::try_from(line.source.2).expect("an offset")].clone();
     lines.iter().map(|line| Line { subject: subject(line), ..line.clone() }).collect()
@@ -287,14 +277,14 @@ fn run(scenario: &Scenario) -> Result<Stand, TestCaseError> {
     run_with(scenario, |_| false)
 }
 
-/// Offers the batches of `scenario`. Batches selected by `ahead` are announced while the previous one is released.
+/// Batches selected by `ahead` are announced while the previous one is released.
 fn run_with(scenario: &Scenario, ahead: impl Fn(usize) -> bool) -> Result<Stand, TestCaseError> {
     let beside = tempfile::tempdir().expect("a temporary directory");
     let prime = beside.path().join("prime.ndjson");
     std::fs::write(&prime, scenario.primed()).expect("a file");
     let mut stand = Stand::new(&scenario.schema(), &scenario.settings(&prime));
     stand.promise.k += scenario.colluders;
-    // A full memory has space for other values after a restart: R(k) holds, but the bytes may differ.
+    // After a restart a full memory has space for other values.
     stand.sink.another_attempt_may_differ = scenario.little_room;
     let mut truth = Vec::new();
     let mut now = 1_700_000_000_000;
@@ -353,7 +343,6 @@ proptest! {
     }
 }
 
-/// Guards against vacuous properties: fixed scenarios release every kind of cell.
 #[test]
 fn random_streams_release_all_kinds_of_cells() {
     use proptest::strategy::ValueTree;
@@ -379,7 +368,6 @@ fn random_streams_release_all_kinds_of_cells() {
     assert!(lines > 1000 && suppressed > 50 && missing > 50 && generalized > 50 && held > 5);
 }
 
-/// Runs the binary over a file. Its lineage maps lines to records, and the test knows their subjects.
 #[test]
 fn file_run_satisfies_the_invariant_by_its_lineage() {
     let groups = "[[group]]\nname = \"a\"\nattributes = [\"age\", \"city\"]\n[[group]]\nname = \"b\"\nattributes = [\"zip\"]\n\
@@ -448,12 +436,12 @@ fn file_run_satisfies_the_invariant_by_its_lineage() {
     let released = support::invariants::records_released(&lines);
     println!("{} lines of {released} records", lines.len());
     assert!(released > 3500 && told.contains(&format!("consumed 4000 = released {released} + ")), "{told}");
-    // The recount must be able to fail: it finds violations for k + 1.
+    // The recount must be able to fail.
     let promise = Promise { k: 4, ..promise };
     assert!(promise.check_all(&with_truth(&lines, &truth)).is_err(), "crowds are no larger than need be");
 }
 
-/// Full dictionaries: the next batch is encoded only after compaction.
+/// The next batch is encoded only after compaction.
 #[test]
 fn batches_encoded_ahead_fit_into_full_dictionaries() {
     let schema = schema!("visits"; person, more "[[attribute]]\nname = \"lot\"\ntype = \"string\"\nrole = \"quasi\"\n\

@@ -1,5 +1,4 @@
-//! Tests reload, a validated restart inside the process. No record is lost or released twice, and on any error the
-//! old configuration continues.
+//! Tests reload: no record is lost or released twice, and on any error the old configuration continues.
 #![cfg(feature = "failpoints")]
 
 use crate::support;
@@ -44,7 +43,6 @@ fn until(what: &str, daemon: &Daemon, holds: impl Fn() -> bool) {
     }
 }
 
-/// Daemon over topics, with pages and a token.
 struct Served<'a> {
     stage: Stage<'a>,
     port: u16,
@@ -84,17 +82,15 @@ impl<'a> Served<'a> {
         daemon
     }
 
-    /// Produces records without waiting for them.
     fn feed(&mut self, count: usize) {
         self.stage.broker.produce_records(&self.stage.raw, &records(SEED, self.fed, self.fed + count, PARTITIONS));
         self.fed += count;
     }
 
-    /// Waits until every record is consumed, stops the daemon and checks the release.
     fn finish(self, mut daemon: Daemon) -> String {
         self.stage.wait_consumed(self.fed, &mut [&mut daemon]);
         daemon.stop();
-        // Held records of a stop before the partition assignment are in the changelog.
+        // A stop before the partition assignment leaves held records in the changelog.
         assert_eq!(conserved(&self.stage.state("only")) + self.stage.waiting(), self.fed as u64);
         assert!(sound(self.stage.released().values().flatten()) > 0);
         daemon.said()
@@ -122,7 +118,6 @@ impl<'a> Served<'a> {
         command.args(["reload", "-c"]).arg(self.at("only.toml")).output().expect("the program runs")
     }
 
-    /// Returns the exit code and the output of `throng reload`.
     fn reloaded(&self) -> (Option<i32>, String) {
         let output = self.reload();
         let text = [output.stdout, output.stderr].concat();
@@ -147,14 +142,12 @@ fn reload_replaces_the_policy_or_names_the_refused_key() {
     let (code, said) = served.reloaded();
     assert!(code == Some(0) && said.contains("no changes"), "{code:?} {said}");
     let consumed = served.metric("throng_records_total{outcome=\"consumed\"}");
-    // The new policy is active.
     served.edit("k = 3", "k = 4");
     let (code, said) = served.reloaded();
     assert!(code == Some(0) && said.contains("changed: privacy.k"), "{code:?} {said}");
     assert_eq!(served.metric("throng_privacy_k"), 4.0);
     assert!(served.metric("throng_records_total{outcome=\"consumed\"}") >= consumed, "counters do not fall");
     served.feed(3 * BATCH);
-    // Embedded tests: passing ones change nothing, failing ones keep the active policy.
     let text = fs::read_to_string(served.at("only.toml")).expect("the configuration");
     fs::write(served.at("only.toml"), format!("{text}{HOLDS}")).expect("the configuration");
     let (code, said) = served.reloaded();
@@ -163,7 +156,6 @@ fn reload_replaces_the_policy_or_names_the_refused_key() {
     let (code, said) = served.reloaded();
     assert!(code == Some(1) && said.contains("test \"a crowd leaves\" fails"), "{code:?} {said}");
     assert_eq!((served.metric("throng_privacy_k"), served.metric("throng_last_reload_refused")), (4.0, 1.0));
-    // A key that needs a restart is named, and no part of the change is applied.
     served.edit("k = 13", "k = 5");
     let (topic, canary) = (format!("topic = \"{}\"", served.stage.out), "topic = \"canary\"");
     served.edit(&topic, canary);
@@ -171,17 +163,14 @@ fn reload_replaces_the_policy_or_names_the_refused_key() {
     assert!(code == Some(1) && said.contains("refused: sink.topic:") && !said.contains("canary"), "{code:?} {said}");
     assert_eq!(served.metric("throng_privacy_k"), 4.0, "all of it or nothing");
     served.edit(canary, &topic);
-    // A changed record schema.
     let schema = fs::read_to_string(served.at("visits.toml")).expect("the schema");
     fs::write(served.at("visits.toml"), schema.replace("\"tent\"", "\"tents\"")).expect("the schema");
     let (code, said) = served.reloaded();
     assert!(code == Some(1) && said.contains("refused: schema.file:"), "{code:?} {said}");
     fs::write(served.at("visits.toml"), schema).expect("the schema");
-    // An invalid configuration is not sent to the daemon.
     served.edit("k = 5", "k = \"canary\"");
     let (code, said) = served.reloaded();
     assert!(code == Some(2) && said.contains("privacy.k") && !said.contains("canary"), "{code:?} {said}");
-    // A reload by signal is refused in the log.
     daemon.signal(Signal::HUP);
     until("the refusal", &daemon, || served.metric("throng_reloads_total{outcome=\"refused\"}") >= 4.0);
     served.edit("k = \"canary\"", "k = 5");
@@ -199,7 +188,6 @@ fn reload_replaces_the_policy_or_names_the_refused_key() {
     assert!(log.contains("new configuration refused, the old one stays active") && !log.contains("canary"), "{log}");
 }
 
-/// A daemon that stops during the test of a configuration also stops that test, which removes its files.
 #[test]
 fn reload_trial_ended_by_shutdown_leaves_no_files() {
     let Some(broker) = Broker::shared() else { return };
@@ -248,7 +236,6 @@ fn threat_28_reload_requires_the_token() {
     let new = "Authorization: Bearer another-token-of-the-tests\r\n";
     until("the new token", &daemon, || served.asked("GET /status.json", new).is_some_and(|(status, _)| status == 200));
     assert_eq!(served.asked("GET /status.json", &bearer).map(|(status, _)| status), Some(401), "the old token ends");
-    // Only the token changes.
     fs::write(served.at("token"), TOKEN).expect("a token");
     let (status, body) = served.asked("POST /reload", new).expect("an answer");
     assert!(status == 200 && body.contains("telemetry.token_file"), "{status} {body}");
@@ -279,7 +266,6 @@ fn reload_without_a_token_is_possible_only_by_signal() {
     served.finish(daemon);
 }
 
-/// An unreachable broker is detected during the restart: the old configuration is started again.
 #[test]
 fn reload_that_does_not_start_keeps_the_old_configuration() {
     let Some(broker) = Broker::shared() else { return };
@@ -321,8 +307,7 @@ fn reload_moves_the_pages_to_a_new_address() {
     served.finish(daemon);
 }
 
-/// A pipeline that ends on the signal does not read the new configuration. The reload thread must not wait for its
-/// answer.
+/// The reload thread must not wait for an ended pipeline.
 #[test]
 fn reload_interrupted_by_a_stop_ends_regularly() {
     let Some(broker) = Broker::shared() else { return };
@@ -335,7 +320,6 @@ fn reload_interrupted_by_a_stop_ends_regularly() {
         daemon.signal(Signal::HUP);
         std::thread::sleep(Duration::from_millis(delay_ms));
         daemon.stop();
-        // Records held when the signal arrived between two pipelines are still held.
         let daemon = served.start();
         served.finish(daemon);
     }
@@ -357,7 +341,7 @@ fn reload_counts_partitions_once() {
     served.finish(daemon);
 }
 
-/// More requests than possible restarts: one restart answers several requests.
+/// One restart answers several requests.
 #[test]
 fn reload_ten_times_a_second_is_exactly_once() {
     let Some(broker) = Broker::shared() else { return };
@@ -433,7 +417,6 @@ fn reload_with_a_kill_is_exactly_once() {
     assert!(sound(stage.released().values().flatten()) > total / 2);
 }
 
-/// A batch that was tried and not released is repeated only under the same policy.
 #[test]
 fn tried_batch_is_not_repeated_under_another_policy() {
     let Some(broker) = Broker::shared() else { return };
@@ -451,7 +434,6 @@ fn tried_batch_is_not_repeated_under_another_policy() {
         said.contains("the policy has changed while batch 3 is pending") && said.contains("--accept-rewind"),
         "{said}"
     );
-    // Keys outside of the policy may change.
     fs::write(&file, text.replace("listen = ", "log_format = \"json\"\nlisten = ")).expect("the configuration");
     let mut same = stage.start("only", None);
     stage.wait_consumed(total, &mut [&mut same]);
@@ -461,7 +443,6 @@ fn tried_batch_is_not_repeated_under_another_policy() {
 
 const START_MS: i64 = 1_700_000_000_000;
 
-/// Returns a batch of recurring subjects.
 fn visits(dice: &mut Dice, count: u64) -> Vec<Option<Vec<u8>>> {
     (0..count)
         .map(|_| {
@@ -473,14 +454,12 @@ fn visits(dice: &mut Dice, count: u64) -> Vec<Option<Vec<u8>>> {
         .collect()
 }
 
-/// Returns the release of one stream by batch, with a restart of the engine after each batch or none.
 fn left(settings: &str, fault: Fault) -> Vec<(u64, usize, String)> {
     let schema = format!("name = \"replaced\"\n{}", [PERSON, AGE, CITY, ILLNESS].concat());
     let mut stand = Stand::new(&schema, settings);
     let mut dice = Dice::new(17);
     let mut coming = visits(&mut dice, 50);
     for batch in 0..14 {
-        // Encoded ahead, with the dictionaries of the engine.
         let next = visits(&mut dice, 30 + batch as u64);
         stand.announce(&next);
         stand.offer(&coming, Flush::No, START_MS + batch * 60_000, fault);

@@ -1,5 +1,4 @@
-//! Tests plans that follow a changing stream. After kills during the search and adoption of a plan, the daemon
-//! releases the bytes of an undisturbed run.
+//! Tests plans that follow a changing stream, with kills during the search and adoption of a plan.
 #![cfg(feature = "failpoints")]
 
 use crate::support;
@@ -12,7 +11,6 @@ use support::kafka::{Broker, Record};
 const BATCH: usize = 40;
 const TOTAL: usize = 40 * BATCH;
 
-/// Returns records in which ages and wards change in the middle.
 fn shifting(seed: u64) -> Vec<Record> {
     let mut dice = Dice::new(seed);
     let payload = |number: usize, dice: &mut Dice| {
@@ -40,7 +38,6 @@ fn stage(broker: &Broker, seed: u64, handover: usize) -> Stage<'_> {
     stage
 }
 
-/// Runs to the end of the stream. Returns the release and the log.
 fn finish(stage: &Stage) -> (Vec<String>, String) {
     let mut daemon = stage.start("only", None);
     stage.wait_consumed(TOTAL, &mut [&mut daemon]);
@@ -65,7 +62,7 @@ fn drift_replanning_with_kills_keeps_output_identical() {
     for _ in 1..plans {
         stage.start("only", Some("plan-adopted=1*off->return")).crashes("plan-adopted");
     }
-    // The last plan is still pending: a start searches for it again.
+    // The last plan is still pending.
     stage.start("only", Some("planning=return")).crashes("planning");
     let (released, _) = finish(&stage);
     assert!(released == undisturbed, "the disturbed run has released something else");

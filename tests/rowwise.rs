@@ -1,6 +1,5 @@
-//! Measures the disclosure by separate groups for each record ([POD] Table 6.6): the cut of a record discloses
-//! information. This is why the configuration refuses `plan.groups = "rowwise"`. The test is kept to repeat the
-//! measurement.
+//! Measures the disclosure by separate groups for each record ([POD] Table 6.6): the reason why the configuration
+//! refuses `plan.groups = "rowwise"`.
 
 use rayon::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -12,13 +11,12 @@ use throng_eval::facts::AttributeFacts;
 use throng_eval::information::measure_pairs;
 use throng_eval::original::OriginalData;
 
-/// Set of attributes, one bit each.
 type Set = u32;
 
-/// Fragments of a record: disjoint sets of attributes.
+/// Disjoint sets of attributes.
 type Cut = Vec<Set>;
 
-/// Marks, by set of attributes and record, whether fewer than `crowd` records have the record's values in the set.
+/// Marks, by set of attributes and record, values that fewer than `crowd` records have.
 fn few(columns: &[&[u32]], crowd: usize) -> Vec<Vec<bool>> {
     let rows = columns[0].len();
     let values: Vec<u128> = columns.iter().map(|column| 1 + u128::from(*column.iter().max().expect("rows"))).collect();
@@ -41,7 +39,6 @@ fn members(set: Set) -> impl Iterator<Item = usize> {
     (0..32).filter(move |a| set >> a & 1 == 1)
 }
 
-/// Method of cutting a record so that no fragment contains a rare combination.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     /// As in the source: no two attributes of a minimal combination stay together.
@@ -50,8 +47,7 @@ enum Way {
     Border,
 }
 
-/// Cuts each record: each attribute, in order, goes to the first fragment that accepts it. An attribute that is rare
-/// alone is omitted.
+/// Each attribute, in order, goes to the first fragment that accepts it. An attribute that is rare alone is omitted.
 fn cuts(columns: &[&[u32]], crowd: usize, way: Way) -> Vec<Cut> {
     let few = few(columns, crowd);
     let cut = |row: usize| {
@@ -81,16 +77,13 @@ fn cuts(columns: &[&[u32]], crowd: usize, way: Way) -> Vec<Cut> {
     (0..columns[0].len()).into_par_iter().map(cut).collect()
 }
 
-/// Disclosure by the cuts of a batch.
 #[derive(Clone, Copy, Debug, Default)]
 struct Given {
     records: usize,
-    /// Records of two fragments or more.
     cut: usize,
     /// Such records with a cut shared by fewer than k records.
     rare: usize,
-    /// Fragments of such records, and those for which the guess of another fragment is right with probability above
-    /// 1/k.
+    /// Fragments of such records, and those whose other fragment is guessed with probability above 1/k.
     fragments: usize,
     better: usize,
     /// Sum of the probabilities of a right guess, and of a random disjoint fragment.
@@ -110,9 +103,8 @@ impl std::ops::AddAssign for Given {
     }
 }
 
-/// Joins fragments by their attribute sets, as an attacker can that sees only those. Another fragment of the same
-/// record is disjoint, and the remaining attributes must be covered by fragments of the batch. The attacker guesses
-/// the rarest of the possible sets.
+/// Joins fragments by their attribute sets. Another fragment of the same record is disjoint, and the remaining
+/// attributes must be covered by fragments of the batch. The attacker guesses the rarest possible set.
 fn joined(cuts: &[Cut], width: usize, k: usize) -> Given {
     let mut counts: BTreeMap<Set, usize> = BTreeMap::new();
     cuts.iter().flatten().for_each(|set| *counts.entry(*set).or_default() += 1);
@@ -151,12 +143,11 @@ fn joined(cuts: &[Cut], width: usize, k: usize) -> Given {
     given
 }
 
-/// Disclosure by the lines of a batch to an attacker that knows the values of a subject.
 #[derive(Clone, Copy, Debug, Default)]
 struct Linked {
     lines: usize,
-    /// Lines with attributes and values shared by fewer than k lines: the class of R(k), with an absent cell as
-    /// a value.
+    /// Lines with attributes and values shared by fewer than k lines: the class of R(k), with an absent cell as a
+    /// value.
     without_crowd: usize,
     /// Lines with fewer than k candidates for the subject, and the sum of the probabilities of finding it.
     few: usize,
@@ -172,7 +163,6 @@ impl std::ops::AddAssign for Linked {
     }
 }
 
-/// Lines of a batch by their content.
 struct Printed<'a> {
     columns: &'a [&'a [u32]],
     counts: HashMap<(Set, Vec<u32>), usize>,
@@ -194,14 +184,12 @@ impl<'a> Printed<'a> {
         (set, members(set).map(|a| self.columns[a][row]).collect())
     }
 
-    /// Counts the lines equal to a record's fragment.
     fn alike(&self, row: usize, set: Set) -> usize {
         self.counts.get(&self.line(row, set)).copied().unwrap_or(0)
     }
 }
 
-/// Simulates an attacker that knows all values of a subject. Candidates for a fragment with a certain attribute are
-/// the lines that agree with the subject in every shown value.
+/// The attacker knows all values of a subject. Candidates are the lines that agree with it in every shown value.
 fn linked(printed: &Printed<'_>, cuts: &[Cut], k: usize) -> Linked {
     let sets: BTreeSet<Set> = cuts.iter().flatten().copied().collect();
     let of_row = |(row, cut): (usize, &Cut)| {
@@ -225,17 +213,16 @@ fn linked(printed: &Printed<'_>, cuts: &[Cut], k: usize) -> Linked {
 
 #[test]
 fn rowwise_cuts_separate_rare_combinations() {
-    // Two attributes; their pair is rare for the last record only.
+    // The pair is rare for the last record only.
     let columns = [&[0, 0, 1, 1, 0][..], &[0, 0, 1, 1, 1]];
     for way in [Way::Cliques, Way::Border] {
         let cuts = cuts(&columns, 2, way);
         assert_eq!(cuts, [vec![0b11], vec![0b11], vec![0b11], vec![0b11], vec![0b01, 0b10]], "{way:?}");
         let given = joined(&cuts, 2, 2);
-        // Its two fragments are the only ones of their kind.
         assert_eq!((given.cut, given.rare, given.fragments, given.better), (1, 1, 2, 2), "{way:?}");
         assert!((given.hits - 2.0).abs() < 1e-9 && (given.chance - 2.0).abs() < 1e-9, "{given:?}");
-        // Three records have a first value of 0. The cut identifies the owner of one line, because the other two show
-        // more attributes with other values.
+        // Three records have a first value of 0. The cut identifies one line, because the other two show more
+        // attributes.
         let linked = linked(&Printed::new(&columns, &cuts), &cuts, 2);
         assert_eq!((linked.lines, linked.without_crowd, linked.few), (6, 2, 2), "{way:?}");
         assert!((linked.hits - (3.0 + 2.0 / 3.0)).abs() < 1e-9, "{linked:?}");
@@ -253,7 +240,6 @@ fn rowwise_cuts_separate_rare_combinations() {
     assert!((given.hits / 24.0 - 1.0 / 8.0).abs() < 1e-9, "{given:?}");
 }
 
-/// Records, and the schema and configuration of the examined attributes.
 struct Data {
     folder: tempfile::TempDir,
     original: OriginalData,
@@ -261,8 +247,7 @@ struct Data {
 }
 
 impl Data {
-    /// Loads `schema` with its subject and the `wanted` attributes, or with all quasi-identifiers if `wanted` is
-    /// empty.
+    /// With all quasi-identifiers if `wanted` is empty.
     fn new(records: &Path, separator: char, schema: &str, wanted: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -294,7 +279,6 @@ impl Data {
         Self { folder, original, attributes }
     }
 
-    /// Returns the pairwise information kept when each record is cut separately.
     fn kept(&self, cuts: &[Cut]) -> f64 {
         let facts: Vec<AttributeFacts> = (0..self.original.schema.attributes.len())
             .map(|a| AttributeFacts::from_original(&self.original, a, &[]))
@@ -310,7 +294,6 @@ impl Data {
         kept / bits
     }
 
-    /// Returns the pairwise information kept when the product chooses groups by price and generalizes.
     fn by_price(&self, batch: usize) -> f64 {
         let throng = |arguments: &[&str]| {
             let mut command = crate::support::binary::throng();
@@ -337,7 +320,6 @@ impl Data {
     }
 }
 
-/// Computes the table of the decision on groups per record.
 #[test]
 #[ignore = "needs the data folder that THRONG_TEST_DATA names, and minutes"]
 fn rowwise_cuts_disclosure_table() {

@@ -1,5 +1,4 @@
-//! Tests series: cohort rows from file to file in every format, recounted here, and from topic to topic over kills,
-//! byte by byte.
+//! Tests series: cohort rows in every format, recounted here, and from topic to topic over kills.
 
 mod jobs;
 #[cfg(feature = "failpoints")]
@@ -45,7 +44,7 @@ changes = "never"
 const SERIES: &str =
     "[release]\nfragments = false\n[cohort]\nstrata = [\"sex\"]\n[[series]]\nname = \"daily\"\nlateness = \"1d\"\n";
 
-/// Returns days of `people` subjects: subject, day, steps, sex. Some days are missing.
+/// Subject, day, steps, sex. Some days are missing.
 fn days(people: u64, days: u64, seed: u64) -> Vec<(String, String, u64, &'static str)> {
     let mut dice = Dice::new(seed);
     let mut all = Vec::new();
@@ -71,7 +70,6 @@ fn run(dir: &Path, name: &str, sink: &str, more: &str) -> String {
     run_on(dir, name, (&format!("{}/in.csv", dir.display()), Stdio::null()), sink, more)
 }
 
-/// Runs on standard input.
 fn pipe(dir: &Path, name: &str, input: &[(String, String, u64, &str)], sink: &str, more: &str) -> String {
     write_csv(&dir.join("piped.csv"), input);
     let input = fs::File::open(dir.join("piped.csv")).expect("the input");
@@ -167,7 +165,6 @@ fn series_rows_in_csv_and_parquet_equal_ndjson() {
     }
 }
 
-/// A value outside the hierarchy's range is clipped in a series. In a fragment it is suppressed.
 #[test]
 fn series_values_outside_the_range_are_clipped() {
     let dir = scratch();
@@ -187,8 +184,7 @@ fn series_values_outside_the_range_are_clipped() {
     assert_eq!(read("beyond.ndjson"), read("within.ndjson"));
 }
 
-/// At the end of standard input the last buckets are released, unless a state is kept: the next run may contain more
-/// of them.
+/// With a state, the next run may contain more of the last buckets.
 #[test]
 fn series_buckets_close_at_end_of_input_without_state() {
     let dir = scratch();
@@ -210,7 +206,6 @@ fn series_buckets_close_at_end_of_input_without_state() {
     assert!(two.iter().all(|day| !one.contains(day)), "a bucket left twice");
 }
 
-/// Sums dominated by one subject are released as shares of intervals.
 #[test]
 fn series_dominated_sums_are_released_as_shares() {
     let dir = scratch();
@@ -247,8 +242,7 @@ fn series_do_not_change_fragments() {
     assert!(!rows(&dir.path().join("both.daily.ndjson")).is_empty());
 }
 
-/// Slope of the pulse on the steps: from the moments of all cohorts and epochs, and from the records with weight one
-/// per subject and epoch.
+/// From the moments of all cohorts and epochs, and from the records with weight one per subject and epoch.
 #[test]
 fn series_moments_give_the_slope_of_the_records() {
     let dir = scratch();
@@ -292,8 +286,7 @@ fn series_moments_give_the_slope_of_the_records() {
     assert_eq!(header.join(","), "series,cohort,bucket,every,signal,unit,n,mean,filled,with,covariance");
 }
 
-/// The second signal is the first one plus the contribution of one subject. Neither rows of days nor moments disclose
-/// it.
+/// The second signal is the first one plus the contribution of one subject.
 #[test]
 fn series_of_nested_signals_disclose_no_subject() {
     let dir = scratch();
@@ -325,8 +318,6 @@ fn series_of_nested_signals_disclose_no_subject() {
     }
 }
 
-/// One non-numeric cell in a job that only publishes series: the other records are represented, so the release is
-/// kept.
 #[test]
 fn series_with_one_unreadable_record_are_released() {
     let dir = scratch();
@@ -419,7 +410,6 @@ fn configuration(dir: &Path, sink: &str, more: &str) -> String {
     )
 }
 
-/// Runs, expects a failure, and returns standard error.
 fn refused(dir: &Path, name: &str, sink: &str, more: &str) -> String {
     let config = dir.join(format!("{name}.toml"));
     fs::write(&config, configuration(dir, sink, more)).expect("the configuration");
@@ -428,7 +418,7 @@ fn refused(dir: &Path, name: &str, sink: &str, more: &str) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Large values with small differences: the recount of the release loses no digits.
+/// The recount of the release loses no digits.
 #[test]
 fn series_of_large_similar_values_are_released() {
     let dir = scratch();

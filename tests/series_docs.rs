@@ -8,7 +8,7 @@ use std::process::Command;
 
 use support::daemon::{Dice, scratch};
 
-/// Writes hourly steps of 33 subjects over 30 days, in the columns of the public Fitbit file.
+/// 33 subjects over 30 days, in the columns of the public Fitbit file.
 fn write_hourly_steps(path: &Path) {
     let mut dice = Dice::new(7);
     let mut text = "Id,ActivityDay,ActivityHour,StepTotal\n".to_owned();
@@ -31,7 +31,6 @@ fn run(dir: &Path, program: &Path, arguments: &[&str]) -> String {
     out.into_owned()
 }
 
-/// Returns the first code block in `language` after `heading`.
 fn block<'a>(document: &'a str, heading: &str, language: &str) -> &'a str {
     let section = document.split(heading).nth(1).unwrap_or_else(|| panic!("docs/series.md has no {heading:?}"));
     let code =
@@ -61,7 +60,6 @@ fn documented_series_commands_plot_and_query_work() {
     let picture = fs::read(dir.join(words[words.len() - 1])).expect("the picture");
     assert!(picture.starts_with(b"\x89PNG") && picture.len() > 5_000, "{} bytes", picture.len());
 
-    // The query of the panel on the table of the document, in SQLite.
     fs::write(dir.join("table.sql"), block(&document, "## Grafana", "sql")).expect("the table");
     let query = document.split("## Grafana").nth(1).and_then(|text| text.split("```sql\n").nth(2));
     let query = query.and_then(|text| text.split("```").next()).expect("docs/series.md has the query of the panel");

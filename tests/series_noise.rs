@@ -1,5 +1,4 @@
-//! Tests series with noise: from file to file in every format, over restarts of a stream, read back, recounted and
-//! refused.
+//! Tests series with noise, in every format, over restarts, read back, recounted and refused.
 
 use crate::evidence::{Day, Run, days, run};
 use crate::support;
@@ -35,7 +34,6 @@ fn rows(path: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("a row")).collect()
 }
 
-/// Returns the mean steps per subject, by day.
 fn true_values(input: &[Day]) -> BTreeMap<&str, Vec<f64>> {
     let mut people: BTreeMap<(&str, &str), Vec<f64>> = BTreeMap::new();
     for (who, day, steps, ..) in input {

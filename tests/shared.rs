@@ -1,5 +1,4 @@
-//! Tests attributes in several groups (docs/internals/methods.md §10.6) against the definition: small tables through
-//! treatment and verification, and inputs that verification must refuse.
+//! Tests attributes in several groups (docs/internals/methods.md §10.6) against the definition.
 
 use crate::support;
 
@@ -49,12 +48,11 @@ kind = "tree"
 "#, text "y", text "z");
 
 const CLOCK: i64 = 1_700_000_000_000;
-/// Position of the shared attribute.
 const HOUR: usize = 1;
 /// Separate attribute of each group, and whether the group contains the hour.
 const GROUPS: [(usize, bool); 3] = [(2, true), (3, true), (4, false)];
 
-/// Record: subject, hour, x, y, z.
+/// Subject, hour, x, y, z.
 type Row = (u8, u8, u8, u8, u8);
 
 struct Bench {
@@ -68,7 +66,6 @@ struct Bench {
 }
 
 impl Bench {
-    /// Creates a batch with `level` for the hour and the first `groups` groups.
     fn new(rows: &[Row], k: usize, level: u8, groups: usize) -> Self {
         let schema = Schema::parse(SCHEMA, "shared.toml", Path::new("")).expect("a schema");
         let key = DigestKey([7; 32]);
@@ -148,7 +145,7 @@ impl Bench {
         verified.err().map(|refusal| refusal.violation)
     }
 
-    /// Returns the lines of a group from the texts of its rows, in the order of the group's attributes.
+    /// Texts are in the order of the group's attributes.
     fn lines(&self, group: usize, texts: &BTreeMap<u32, Vec<String>>) -> ProposedGroup {
         let mut runs: BTreeMap<Vec<u8>, Vec<u32>> = BTreeMap::new();
         for (row, texts) in texts {
@@ -167,7 +164,6 @@ impl Bench {
         proposed
     }
 
-    /// Returns the cells of each line by row, as JSON texts.
     fn said(&self, group: usize, proposed: &ProposedGroup) -> BTreeMap<u32, Vec<String>> {
         let mut said = BTreeMap::new();
         for run in &proposed.runs {
@@ -179,12 +175,11 @@ impl Bench {
     }
 }
 
-/// Returns the subject of a row.
 fn person(rows: &[Row], row: u32) -> u8 {
     rows[row as usize].0
 }
 
-/// Returns the labels that cover a cell: the printed cell, its coverage, and its parent in the hierarchy.
+/// The printed cell, its coverage, and its parent in the hierarchy.
 fn labels(text: &str) -> Vec<String> {
     let parent = match text {
         "\"x0\"" | "\"x1\"" => Some("\"low\""),
@@ -199,7 +194,6 @@ fn labels(text: &str) -> Vec<String> {
 
 type Said = BTreeMap<u32, Vec<String>>;
 
-/// Returns the rows by sets of labels, for some columns of a group.
 fn sets(said: &Said, columns: &[usize]) -> BTreeMap<Vec<String>, BTreeSet<u32>> {
     let mut sets: BTreeMap<Vec<String>, BTreeSet<u32>> = BTreeMap::new();
     for (row, texts) in said {
@@ -219,8 +213,7 @@ fn sets(said: &Said, columns: &[usize]) -> BTreeMap<Vec<String>, BTreeSet<u32>> 
     sets
 }
 
-/// Checks by the definition whether counting forces a pair of label sets below k. `known` is the number of records
-/// known to the attacker.
+/// Returns whether counting forces a pair of label sets below k. `known`: records known to the attacker.
 fn is_forced(groups: &[(Said, Vec<usize>)], rows: &[Row], k: usize, known: usize) -> bool {
     let all: Vec<_> = groups.iter().map(|(said, columns)| sets(said, columns)).collect();
     let pairs = (0..groups.len()).flat_map(|a| (a + 1..groups.len()).map(move |b| (a, b)));
@@ -236,7 +229,6 @@ fn is_forced(groups: &[(Said, Vec<usize>)], rows: &[Row], k: usize, known: usize
     })
 }
 
-/// Checks the same over the whole batch, and within each shared value.
 fn is_forced_anywhere(said: &[Said], rows: &[Row], k: usize) -> bool {
     let mut parts: BTreeMap<String, Vec<(Said, Vec<usize>)>> = BTreeMap::new();
     for (said, _) in said.iter().zip(GROUPS).filter(|(_, (_, shares))| *shares) {
@@ -267,7 +259,6 @@ fn row() -> impl Strategy<Value = Row> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3_000))]
 
-    /// Treated output has no forced pair by the definition, has consistent shared cells, and passes verification.
     #[test]
     fn shared_groups_after_treatment_have_no_forced_pair(
         rows in prop::collection::vec(row(), 1..40), k in 2usize..4, level in 0u8..3, groups in 2usize..4,
@@ -283,7 +274,6 @@ proptest! {
         prop_assert_eq!(bench.violation(proposed), None);
     }
 
-    /// Verification accepts lines exactly if the definition finds no forced pair.
     #[test]
     fn shared_groups_verification_matches_the_definition(
         rows in prop::collection::vec(row(), 1..30),
@@ -314,8 +304,8 @@ proptest! {
     }
 }
 
-/// Returns two hours with twenty subjects each, all in both groups. In the first hour thirteen have x0 and ten y0,
-/// three of them both.
+/// Two hours with twenty subjects each, all in both groups. In the first hour thirteen have x0 and ten y0, three of
+/// them both.
 fn two_hours() -> Vec<Row> {
     let first = (0..20).map(|p| (p, 0, u8::from(p >= 13), u8::from(p < 10), 0));
     let second = (20..40).map(|p| (p, 1, 2 + u8::from(p >= 30), 2 + u8::from(p >= 30), 0));
@@ -333,8 +323,8 @@ fn shared_value_with_a_forced_pair_is_refused() {
         let hour = |row: u32| if shares { text(HOUR, row) } else { "\"*\"".to_owned() };
         [2, 3].map(|own| (0..40).map(|row| (row, vec![hour(row), text(own, row)])).collect()).to_vec()
     };
-    // At least 13 + 10 − 20 = 3 subjects of the first hour have both, which is too few. Over the whole batch, 13 + 10
-    // − 40 gives no bound.
+    // At least 13 + 10 − 20 = 3 subjects of the first hour have both, which is too few. Over the whole batch, 13 + 10 −
+    // 40 gives no bound.
     let bench = Bench::new(&rows, 5, 0, 2);
     let violation = |shares: bool| {
         let said = said_by(&bench, shares);
@@ -368,9 +358,9 @@ fn shared_cells_that_differ_between_fragments_are_refused() {
     assert_eq!(changed(1, &|_, _| "\"day\"".to_owned()), Some(Violation::SharedCells));
     let some = |row: u32, text: &str| if row < 10 { "\"*\"".to_owned() } else { text.to_owned() };
     assert_eq!(changed(1, &some), Some(Violation::SharedCells));
-    // A group that suppresses the hour in every line is allowed, as for groups that do not change.
+    // A group may suppress the hour in every line.
     assert_eq!(changed(1, &|_, _| "\"*\"".to_owned()), None);
-    // A group released once per window must suppress the hour, which would disclose the time of release.
+    // The hour would disclose the time of release.
     let mut still = Bench::new(&rows, 3, 0, 2);
     still.terms[1].lines = LineLimit::OncePerWindow(1);
     still.ledger.release_log = Some(throng_core::ledger::release_log::ReleaseLog::new(3600, 1000));
@@ -395,8 +385,6 @@ fn throng(place: &Place, overrides: &[(&str, &str)], arguments: &str) -> Outcome
     Process::spawn(command, place.port).wait()
 }
 
-/// Generates wearable records in groups chosen by the planner, each changing group with the time. `more` are
-/// additional settings.
 fn wearable(more: &str) -> Place {
     let schema = std::fs::read_to_string("schemas/wearable.toml").expect("a schema");
     let place = Place::new(&schema, &format!("[plan]\ngroups = \"price\"\nshared = [\"timestamp\"]\n{more}"));
@@ -444,7 +432,6 @@ fn shared_hour_in_every_group_keeps_the_guarantee() {
 
     let recount = "verify-release out.ndjson -c throng.toml --lineage lineage.ndjson";
     assert_eq!(throng(&place, &overrides, recount).code, Some(0));
-    // One line has another time than the other fragments of its record.
     let (path, bytes) =
         files.iter().find(|(_, bytes)| shows(&String::from_utf8_lossy(bytes))).expect("one with the time");
     let text = String::from_utf8_lossy(bytes).into_owned();

@@ -13,7 +13,6 @@ fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).expect("text")
 }
 
-/// Returns the commands listed by `throng help`.
 fn commands() -> BTreeSet<String> {
     let help = text(&throng(&["--help"]));
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
@@ -42,7 +41,6 @@ fn shell_completions_contain_every_command() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("bash"));
 }
 
-/// Bash loads the script and completes a command with it.
 #[test]
 fn bash_completion_script_completes_commands() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -83,7 +81,6 @@ fn every_command_has_a_manual_page() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("cannot write the pages"));
 }
 
-/// `throng … | head`: a broken pipe is not reported as a bug.
 #[test]
 fn broken_pipe_is_not_reported_as_a_bug() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));

@@ -7,7 +7,6 @@ use std::path::Path;
 use std::process::{Command, Output};
 use throng::config::Secret;
 
-/// Copies `config/` and `schemas/` without secrets.
 fn copied() -> tempfile::TempDir {
     let home = tempfile::tempdir().expect("a folder");
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,8 +1,7 @@
-//! Runs two instances under a steady load for half an hour. One is killed every twenty seconds, and the broker every
-//! five minutes. No record is lost or released twice, every class of every batch has its crowd, and neither memory
-//! nor state grows with time.
+//! Runs two instances under a steady load for half an hour, with kills of instances and broker. No record is lost or
+//! released twice, every class has its crowd, and neither memory nor state grows with time.
 //!
-//! `./dev soak [MINUTES]` runs it and prints a table of its minutes; without `THRONG_SOAK_MINUTES` it is skipped.
+//! `./dev soak [MINUTES]` runs it; without `THRONG_SOAK_MINUTES` it is skipped.
 
 use crate::support;
 
@@ -21,14 +20,13 @@ use support::kafka::{Broker, Record};
 const PARTITIONS: i32 = 4;
 const INSTANCES: [&str; 2] = ["one", "two"];
 const BATCH: usize = 2000;
-/// Records given to two undisturbed instances to measure their speed.
+/// Records that measure the speed of two undisturbed instances.
 const BACKLOG: usize = 300_000;
 /// `THRONG_SOAK_PACE` divides both intervals.
 const KILL_EVERY: Duration = Duration::from_secs(20);
 const BOUNCE_EVERY: Duration = Duration::from_secs(300);
 const STEP: Duration = Duration::from_secs(1);
 
-/// Record generator at its current position.
 struct Stream {
     dice: Dice,
     next: usize,
@@ -47,7 +45,6 @@ impl Stream {
     }
 }
 
-/// Configures an instance with a window that is soon full.
 fn configure(stage: &Stage, name: &str) {
     let file = stage.configure(name, 0, BATCH, "500ms");
     let text = fs::read_to_string(&file).expect("a configuration");
@@ -79,19 +76,17 @@ fn mib(bytes: u64) -> String {
     format!("{:.0}", bytes as f64 / f64::from(1 << 20))
 }
 
-/// Restarts an instance, possibly without a broker.
 fn start(stage: &Stage, name: &str) -> Daemon {
     stage.start(name, None)
 }
 
-/// Hashes a line, because the lines are too many to keep.
+/// The lines are too many to keep.
 fn short(line: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     line.hash(&mut hasher);
     hasher.finish()
 }
 
-/// Calls `each` with the timestamp and the payload of every committed record of `topic`.
 fn read_committed(broker: &Broker, topic: &str, partitions: i32, mut each: impl FnMut(i64, &[u8])) {
     let patience = Duration::from_secs(30);
     let consumer: BaseConsumer = ClientConfig::new()
@@ -123,7 +118,6 @@ fn read_committed(broker: &Broker, topic: &str, partitions: i32, mut each: impl 
     }
 }
 
-/// Returns the number of records produced to the topic.
 fn written(stage: &Stage) -> i64 {
     let consumer: BaseConsumer =
         ClientConfig::new().set("bootstrap.servers", stage.broker.bootstrap()).create().expect("a consumer");
@@ -132,8 +126,7 @@ fn written(stage: &Stage) -> i64 {
     (0..PARTITIONS).map(end).sum()
 }
 
-/// Checks every class of every batch, and that every record is released once. Returns the numbers of batches and
-/// lines.
+/// Returns the numbers of batches and lines.
 fn recount(stage: &Stage, total: usize) -> (usize, usize) {
     let (mut classes, mut lots) = (HashMap::<(i64, u64), u32>::new(), HashMap::<u64, u32>::new());
     let (mut stamps, mut lines) = (BTreeSet::new(), 0);
@@ -172,7 +165,6 @@ fn soak_with_kills_is_exactly_once_without_growth() {
     INSTANCES.iter().for_each(|name| configure(&stage, name));
     let mut stream = Stream { dice: Dice::new(77), next: 0 };
 
-    // Speed without disturbance.
     broker.produce_records(&stage.raw, &stream.take(BACKLOG));
     let mut daemons: Vec<Daemon> = INSTANCES.iter().map(|name| start(&stage, name)).collect();
     let consumed = |wanted: usize, daemons: &mut [Daemon]| {

@@ -23,12 +23,11 @@ const AGE: &str = "[[attribute]]\nname = \"age\"\ntype = \"integer\"\n";
 const K5: &str = "[privacy]\nk = 5\n";
 const NOW: i64 = 1_700_000_000_000;
 
-/// Returns a schema with a text subject and more keys.
 fn schema(subject: &str, more: &str) -> String {
     format!("name = \"spelled\"\n{PERSON}{subject}\n{more}")
 }
 
-/// Returns the number of released records of `people` (JSON texts), next to a crowd with other values.
+/// `people` are JSON texts, next to a crowd with other values.
 fn leaves(schema: &str, people: &[&str]) -> usize {
     let mut stand = Stand::new(schema, K5);
     let mut records: Vec<_> =
@@ -53,13 +52,11 @@ fn threat_29_spellings_of_one_name_are_one_subject() {
     }
     let one = [r#""José""#, r#""Jose\u0301""#, r#"" José""#, r#""José\u00a0""#, r#""\ufeffJosé\u0000""#];
     assert_eq!(leaves(&plain, &one), 0, "without a word in the schema");
-    // Five subjects with similar names remain five.
     let five = [r#""José""#, r#""Jose""#, r#""josé""#, r#""José M""#, r#""Jozé""#];
     assert_eq!(leaves(&plain, &five), 5);
     let cases = [r#""ana""#, r#""Ana""#, r#""ANA""#, r#""aNA""#, r#""anA""#];
     assert_eq!(leaves(&plain, &cases), 5, "cases are people unless the schema folds them");
     assert_eq!(leaves(&schema("case = \"fold\"", &[AGE, CITY].concat()), &cases), 0);
-    // Empty names count as no subject.
     assert_eq!(leaves(&plain, &[r#""""#, r#"" ""#, r#""\u200b""#, r#""\t""#, r"null"]), 0);
 }
 
@@ -71,7 +68,7 @@ fn threat_29_spellings_of_one_number_are_one_subject() {
         0
     );
     assert_eq!(leaves(&plain, &["0", "-0", "-0.0", r#""-0""#, r#""00""#, r#""0e9""#]), 0);
-    // Beyond the precision of a double: adjacent numbers are two subjects, spellings of one number are one.
+    // Beyond the precision of a double: adjacent numbers are two subjects.
     let huge = [
         "9007199254740993",
         r#""9007199254740993""#,
@@ -83,7 +80,6 @@ fn threat_29_spellings_of_one_number_are_one_subject() {
     let neighbours =
         ["9007199254740993", "9007199254740992", r#""9007199254740994""#, "9007199254740995", r#""9007199254740996""#];
     assert_eq!(leaves(&plain, &neighbours), 5);
-    // The schema can disable normalization.
     let exact = schema("normalize = \"none\"", &[AGE, CITY].concat());
     assert_eq!(leaves(&exact, &[r#""7""#, r#""07""#, r#""007""#, r#""7 ""#, r#"" 7""#]), 5);
 }
@@ -100,7 +96,7 @@ fn threat_29_texts_are_normalized_as_configured() {
     stand.offer(&records, Flush::EndOfStream, NOW, Fault::Nothing);
     let texts: Vec<&str> = stand.sink.lines.iter().map(|l| l.text.as_str()).collect();
     assert_eq!(texts, [r#"{"age":41,"city":"zürich"}"#; 5]);
-    // Leading zeros are part of a postcode: texts other than subjects keep them.
+    // Leading zeros are part of a postcode.
     let zip = "[[attribute]]\nname = \"city\"\ntype = \"string\"\nnormalize = \"nfkc\"\n";
     let mut stand = Stand::new(&schema("", &[AGE, zip].concat()), K5);
     let records: Vec<_> = (0..5).map(|i| record(format!(r#"{{"person":"p{i}","age":41,"city":"07001 "}}"#))).collect();
@@ -122,8 +118,7 @@ fn threat_29_state_with_other_normalization_is_refused() {
 
 #[test]
 fn threat_29_identifiers_are_suppressed_from_the_first_batch() {
-    // All members of a household or clients of a practice share one address: it has a crowd and still identifies a
-    // person.
+    // A shared address has a crowd and still identifies a person.
     let contact = "[[attribute]]\nname = \"contact\"\ntype = \"string\"\n";
     let with_prefix = format!("{contact}[attribute.hierarchy]\nkind = \"prefix\"\nkeep = [4]\n");
     let sensitive = format!("{contact}role = \"sensitive\"\n");
@@ -155,7 +150,6 @@ fn threat_29_identifiers_are_suppressed_from_the_first_batch() {
     }
 }
 
-/// Verification does not rely on the treatment: it refuses a batch with such a line.
 #[test]
 fn threat_29_verification_refuses_identifying_values() {
     let text = "name = \"t\"\n[[attribute]]\nname = \"contact\"\ntype = \"string\"\nrole = \"insensitive\"\n";
@@ -230,7 +224,6 @@ fn threat_21_unprotected_attributes_are_named() {
         assert!(!said.contains("\"colour\" is insensitive"), "{said}");
         assert!(!said.contains("@example"), "{said}");
     }
-    // The warning is also shown on the page of a running daemon.
     let process = place.start(&[("SOURCE__PATH", "-"), ("SINK__PATH", "other.ndjson"), ("STATE__PATH", "another")]);
     let status = process.until("the doubt is there", |s| s["doubts"].as_array().is_some_and(|d| !d.is_empty()));
     assert!(status["doubts"][0].as_str().is_some_and(|d| d.contains("has no subject")), "{status}");
@@ -240,7 +233,6 @@ fn threat_21_unprotected_attributes_are_named() {
 
 const SEEN: &str = "[[attribute]]\nname = \"seen\"\ntype = \"date\"\n";
 
-/// Returns the release of six subjects with the same `date`, spelled as JSON.
 fn seen(schema_keys: &str, date: &str) -> (Vec<String>, usize) {
     let mut stand = Stand::new(&schema("", &format!("{AGE}{SEEN}{schema_keys}")), K5);
     let records: Vec<_> = (0..6).map(|i| record(format!(r#"{{"person":"p{i}","age":41,"seen":{date}}}"#))).collect();
@@ -308,14 +300,12 @@ fn ambiguous_date_formats_are_refused_by_check() {
             outcome.stderr
         );
     }
-    // The assumed time zone is reported.
     let stamp = "[[attribute]]\nname = \"at\"\ntype = \"timestamp\"\nformat = \"%m/%d/%Y %I:%M:%S %p\"\n";
     let place = Place::new(&schema("", stamp), "");
     place.write("in.ndjson", "");
     assert!(place.run(&[]).expect(1).stderr.contains("UTC is assumed"));
 }
 
-/// Original exports of a fitness tracker, with American dates.
 #[test]
 fn real_data_fitbit_exports_are_read() {
     let Some(data) = std::env::var_os("THRONG_TEST_DATA").map(std::path::PathBuf::from) else {
@@ -336,7 +326,7 @@ fn real_data_fitbit_exports_are_read() {
     let lines = place.lines("out.ndjson");
     assert!(lines.len() > 500 && lines.iter().any(|l| l.contains("2016")), "{} lines", lines.len());
     assert!(lines.iter().all(|l| !l.contains("1970")));
-    // Hours: the day in one column, the hour in another.
+    // The day in one column, the hour in another.
     let hourly = "name = \"fitbit hours\"\n\
         [[attribute]]\nname = \"Id\"\ntype = \"integer\"\nrole = \"subject\"\n\
         [[attribute]]\nname = \"ActivityDay\"\ntype = \"date\"\nformat = \"%m/%d/%Y\"\n\

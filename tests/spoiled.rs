@@ -1,5 +1,5 @@
-//! Tests manipulated releases, each manipulated in another way: `throng verify-release`, `throng attack --fail-above
-//! promise` or both detect it (docs/evaluation.md has the table).
+//! Tests manipulated releases: `throng verify-release`, `throng attack --fail-above promise` or both detect each
+//! (docs/evaluation.md).
 
 use crate::support;
 
@@ -43,7 +43,7 @@ const GROUPS: &str = "[[group]]\nname = \"who\"\nattributes = [\"age\", \"illnes
 const SETTINGS: [(&str, &str); 3] =
     [("PRIVACY__MAX_LINES_PER_SUBJECT", "1"), ("PRIVACY__MAX_DELAY", "1h"), ("BATCH__MAX_RECORDS", "40")];
 
-/// Returns a hundred batches, each with records of forty of 80 subjects. The blood group is constant per subject.
+/// A hundred batches, each with forty of 80 subjects. The blood group is constant per subject.
 fn records() -> Vec<Value> {
     let mut dice = SmallRng::seed_from_u64(1);
     let mut records = Vec::new();
@@ -61,7 +61,6 @@ fn records() -> Vec<Value> {
     records
 }
 
-/// Released line.
 #[derive(Clone)]
 struct Line {
     batch: u64,
@@ -79,7 +78,6 @@ impl Line {
     }
 }
 
-/// Release by group, in the order of its files.
 struct Release {
     records: Vec<Value>,
     groups: BTreeMap<String, Vec<Line>>,
@@ -129,7 +127,6 @@ impl Release {
         self.groups.get_mut(name).expect("a group")
     }
 
-    /// Sorts the lines of each batch by a key.
     fn order<K: Ord>(&mut self, name: &str, key: impl Fn(&Line) -> K) {
         self.group(name).sort_by_cached_key(|line| (line.batch, key(line)));
     }
@@ -138,7 +135,6 @@ impl Release {
         self.order(name, Line::text);
     }
 
-    /// Rotates the lines of each batch.
     fn rotate(&mut self, name: &str, by: usize) {
         let lines = std::mem::take(self.group(name));
         let batches = lines.chunk_by(|a, b| a.batch == b.batch);
@@ -149,7 +145,6 @@ impl Release {
         *self.group(name) = rotated.collect();
     }
 
-    /// Returns the first batch with the most records of the group.
     fn fullest(&mut self, name: &str) -> u64 {
         let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
         self.group(name).iter().for_each(|line| *counts.entry(line.batch).or_default() += 1);
@@ -162,7 +157,6 @@ impl Release {
     }
 }
 
-/// Manipulation of a release, and the commands that detect it.
 struct Spoiled {
     name: &'static str,
     spoil: fn(&mut Release),
@@ -350,8 +344,7 @@ const WAYS: [Spoiled; 15] = [
     },
 ];
 
-/// In one batch, an age is released for one subject only, as `*` next to two subjects of other ages that are released
-/// finer.
+/// An age of one subject is released as `*` next to two subjects of other ages that are released finer.
 fn narrow(release: &mut Release) {
     let lines = std::mem::take(release.group("who"));
     let mut batches: BTreeMap<u64, BTreeMap<String, Vec<usize>>> = BTreeMap::new();
@@ -405,7 +398,6 @@ fn manipulated_releases_are_found() {
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let files = ["lineage.ndjson", "out.who.ndjson", "out.where.ndjson", "out.body.ndjson"];
     let sound = files.map(|file| place.read(file));
-    // An unchanged rewrite passes both commands.
     Release::read(&place, records.clone()).write(&place);
     for command in [RECOUNT, ATTACK] {
         let outcome = throng(&place, command);
@@ -428,7 +420,7 @@ fn manipulated_releases_are_found() {
     assert!(others.is_empty(), "{}", others.join("\n"));
 }
 
-/// A class with one sensitive value, where the configuration requires two.
+/// The configuration requires two sensitive values.
 #[test]
 fn manipulated_class_without_diversity_is_found() {
     let model = "[[privacy.model]]\nkind = \"l_diversity\"\nattribute = \"illness\"\nl = 2\n";
@@ -450,7 +442,6 @@ fn manipulated_class_without_diversity_is_found() {
     assert!(outcome.code == Some(4) && printed.contains("as diverse as"), "{printed}{}", outcome.stderr);
 }
 
-/// The rows of a table are not sorted by their bytes.
 #[test]
 fn manipulated_row_order_is_found() {
     let groups = "[[group]]\nname = \"who\"\nattributes = [\"age\", \"illness\"]\n\
@@ -469,7 +460,6 @@ fn manipulated_row_order_is_found() {
             Process::spawn(command, place.port).wait()
         };
         recount().expect(0);
-        // Moves the last row of the first batch to the front, with its entry.
         let file = if rows == "joined" { "out.csv" } else { "out.who.csv" };
         let mut lines = place.lines(file);
         let mut entries: Vec<Value> =

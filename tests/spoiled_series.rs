@@ -9,7 +9,6 @@ use std::path::Path;
 use std::process::Command;
 use support::daemon::scratch;
 
-/// Correct release, in memory.
 struct Release {
     rows: Vec<Value>,
     lineage: Vec<Value>,
@@ -32,29 +31,24 @@ impl Release {
         fs::write(&sound.original, csv(&self.input)).expect("a file of ours");
     }
 
-    /// Returns the index of the first row from `from` on that meets a condition.
     fn find(&self, from: usize, is_it: impl Fn(&Value) -> bool) -> usize {
         from + self.rows[from..].iter().position(is_it).expect("such a row")
     }
 
-    /// Returns the index of a cohort row with quartiles, near the middle.
     fn of_cohort(&self) -> usize {
         self.find(self.rows.len() / 2, |row| {
             row["cohort"].is_string() && row["q25"].is_number() && row["signal"] == "steps"
         })
     }
 
-    /// Returns the index of the first row in the bucket of a row.
     fn first_of_bucket(&self, row: usize) -> usize {
         self.find(0, |of| of["bucket"] == self.rows[row]["bucket"])
     }
 
-    /// Returns the index of the first entry of a kind.
     fn entry(&self, kind: &str) -> usize {
         self.lineage.iter().position(|entry| entry.get(kind).is_some()).expect("such an entry")
     }
 
-    /// Returns the rounding step of the mean in a row.
     fn step(&self, row: usize) -> f64 {
         let number = |name: &str| self.rows[row][name].as_f64().expect("a number");
         let most = number("sd") / (2.0 * number("n").sqrt());
@@ -63,7 +57,6 @@ impl Release {
         steps.take_while(|step| *step <= most * (1.0 + 1e-9)).last().expect("a step")
     }
 
-    /// Adds `change` to a number of a row.
     fn add(&mut self, row: usize, name: &str, change: f64) -> Place {
         let value = self.rows[row][name].as_f64().expect("a number") + change;
         // Rounds to the nearest decimal possible with a step of 1, 2 or 5 times a power of ten.
@@ -73,14 +66,12 @@ impl Release {
     }
 }
 
-/// Expected position of a finding.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Row(usize),
     Entry(usize),
 }
 
-/// Runs `throng verify-release`. Returns exit code and report.
 fn recount(sound: &Run, with_original: bool) -> (Option<i32>, Value) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
     command.arg("verify-release").arg(&sound.sink).arg("-c").arg(&sound.config).arg("--json");
@@ -96,7 +87,7 @@ fn recount(sound: &Run, with_original: bool) -> (Option<i32>, Value) {
 
 type Spoil = fn(&mut Release) -> Place;
 
-/// Manipulations: name, whether the original is needed for detection, the promise, and the change.
+/// Name, whether the original is needed for detection, the promise, and the change.
 const SPOILED: [(&str, bool, &str, Spoil); 30] = [
     ("the second half is missing", false, "has the rows that the run has published", |release| {
         let first = release.first_of_bucket(release.rows.len() / 2);
@@ -311,7 +302,7 @@ fn manipulated_series_are_refused_with_file_and_line() {
     }
 }
 
-/// A state connects runs. Each is verified with the lineage of that run, and only the first run's values are checked.
+/// Only the first run's values are checked.
 #[test]
 fn continued_series_run_is_verified_with_its_lineage() {
     let dir = scratch();

@@ -14,7 +14,6 @@ use throng::daemon::state::directory::STATE_FORMAT;
 
 const LINES: usize = 400;
 
-/// Finished run from file to file with its state.
 struct Finished {
     dir: tempfile::TempDir,
 }
@@ -52,7 +51,6 @@ path = "@/out.ndjson"
         self.dir.path().join("only")
     }
 
-    /// Returns every file except the logs of the tests.
     fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut found = BTreeMap::new();
         collect(self.dir.path(), &mut found);
@@ -60,7 +58,6 @@ path = "@/out.ndjson"
         found
     }
 
-    /// Starts again. Expects a refusal and unchanged files.
     fn refused(&self, code: i32, message: &str) {
         let before = self.files();
         let (found, said) = self.run();
@@ -107,7 +104,6 @@ fn state_with_another_format_is_refused() {
     run.refused(2, &format!("has format throng-state 99, this throng reads format {STATE_FORMAT}"));
 }
 
-/// A killed start leaves partial files. The next start is not affected.
 #[test]
 fn state_with_partial_files_of_a_killed_start_is_recovered() {
     let run = Finished::new();
@@ -124,7 +120,7 @@ fn state_with_partial_files_of_a_killed_start_is_recovered() {
     fs::create_dir(run.state().join("db.99")).expect("a directory");
     recovered(33);
     assert!(!run.state().join("db.99").exists());
-    // A state without its format file is not treated as unfinished: it is kept and refused.
+    // A state without its format file is not treated as unfinished.
     fs::remove_file(run.state().join("format")).expect("removed");
     run.refused(2, "is not empty and holds no throng state");
     fs::write(run.state().join("format"), format!("throng-state {STATE_FORMAT}\n")).expect("a file");
@@ -163,7 +159,6 @@ fn state_creation_is_completed_after_a_kill() {
     }
 }
 
-/// After any damage, the database is either refused or complete.
 #[test]
 fn damaged_database_is_refused_or_complete() {
     let run = Finished::new();
@@ -191,7 +186,6 @@ fn damaged_database_is_refused_or_complete() {
         fs::write(&database, bytes).expect("damaged");
         let (code, said) = run.run();
         if code == Some(0) {
-            // It continued after the last batch.
             assert!(said.contains("state recovered sequence=11"), "{how}: {said}");
             assert_eq!(state(&run.state()).progress.sequence, 22, "{how}");
         } else {
@@ -223,13 +217,11 @@ name = "b"
 attributes = ["ward"]
 "#;
 
-/// Returns four subjects of one city, which are released.
 fn crowd(city: &str) -> String {
     let person = |i| format!("{{\"person\":\"{city} {i}\",\"city\":\"{city}\",\"ward\":\"north\"}}\n");
     (0..4).map(person).collect::<Vec<_>>().concat()
 }
 
-/// Starts in `place`. Expects a refusal with `message` and unchanged files outside of the state.
 #[track_caller]
 fn refused(place: &Place, overrides: &[(&str, &str)], arguments: &[&str], code: i32, message: &str) {
     let files = || {
@@ -264,7 +256,6 @@ fn output_path_that_is_the_source_is_refused() {
         if more.is_empty() {
             spellings.extend(["in.ndjson", "./in.ndjson", "folder/../in.ndjson"]);
         }
-        // With a new and an existing state.
         for measured in [false, true] {
             if measured {
                 place.run(&[("SINK__KIND", "none")]).expect(0);
@@ -310,7 +301,6 @@ fn output_with_two_names_is_refused() {
     run(&place, &["--lineage", "lineage.ndjson"]).expect(0);
 }
 
-/// Two states with one output.
 #[test]
 fn output_of_another_daemon_is_refused() {
     let place = Place::new(VISITS, "");

@@ -1,4 +1,4 @@
-//! Threats 1 to 4, 10, 13 to 17 and 19 to 21, each as an attack. The table is in `docs/internals/threats.md`.
+//! Threats 1 to 4, 10, 13 to 17 and 19 to 21, each as an attack (`docs/internals/threats.md`).
 
 #![allow(clippy::format_collect, reason = "short texts of a test")]
 
@@ -28,7 +28,6 @@ fn texts(stand: &Stand) -> Vec<&str> {
     stand.sink.lines.iter().map(|l| l.text.as_str()).collect()
 }
 
-/// Returns `count` records of as many subjects, with the same other fields.
 fn people(from: usize, count: usize, fields: &str) -> Vec<Option<Vec<u8>>> {
     (from..from + count).map(|i| record(format!(r#"{{"person":"p{i}",{fields}}}"#))).collect()
 }
@@ -38,23 +37,21 @@ fn threat_01_many_records_of_one_subject_are_no_crowd() {
     let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY]), K3);
     let same = vec![record(r#"{"person":"p1","age":41,"city":"Zug"}"#); 1000];
     stand.offer(&same, Flush::No, NOW, Fault::Nothing);
-    // Together with subjects of another age: the batch is a crowd, but does not include this record.
+    // The batch is a crowd, but does not include this record.
     let mut mixed = same.clone();
     mixed.extend(people(10, 5, r#""age":90,"city":"Bern""#));
     stand.offer(&mixed, Flush::No, NOW + 1, Fault::Nothing);
-    // Over many batches: the ledger counts subjects as well.
     for batch in 0..5 {
         stand.offer(&mixed, Flush::No, NOW + 2 + batch, Fault::Nothing);
     }
     assert_eq!(stand.sink.lines.iter().filter(|l| l.text.contains("Zug") || l.text.contains("41")).count(), 0);
     assert_eq!(stand.sink.lines.iter().filter(|l| l.text.contains("Bern")).count(), 6 * 5);
-    // Records without a subject count for no subject.
     let nobody = vec![record(r#"{"person":null,"age":77,"city":"Chur"}"#); 1000];
     let mut with_crowd = nobody;
     with_crowd.extend(people(10, 5, r#""age":90,"city":"Bern""#));
     stand.offer(&with_crowd, Flush::EndOfStream, NOW + 9, Fault::Nothing);
     assert!(!texts(&stand).iter().any(|t| t.contains("Chur") || t.contains("77")));
-    // The thousand records are one member of every crowd: they are released with two other subjects, and not without.
+    // The thousand records are one member of every crowd.
     let mut three = same;
     three.extend(people(50, 2, r#""age":41,"city":"Zug""#));
     stand.offer(&three, Flush::No, NOW + 10, Fault::Nothing);
@@ -88,7 +85,7 @@ fn threat_02_output_order_is_independent_of_input_order() {
 
 #[test]
 fn threat_02_counting_forces_no_pair_of_cells() {
-    // All subjects are calm. The only subject of Zug (supported by earlier batches) is therefore known to be calm.
+    // All subjects are calm, so the only subject of Zug is known to be calm.
     let groups = "[privacy]\nk = 3\n[[group]]\nname = \"a\"\nattributes = [\"city\"]\n\
                   [[group]]\nname = \"b\"\nattributes = [\"mood\"]\n";
     let mut stand = Stand::new(&schema(&[PERSON, CITY, MOOD]), groups);
@@ -110,8 +107,8 @@ fn threat_02_counting_forces_no_pair_of_cells() {
 
 #[test]
 fn threat_02_counting_forces_no_pair_of_generalized_labels() {
-    // No single cell of the second batch forces a pair. But eight of its ten subjects are in their thirties, and
-    // three live in Zug. At least one subject is in both sets, and exactly one is.
+    // Eight of ten subjects are in their thirties, and three live in Zug. At least one subject is in both sets, and
+    // exactly one is.
     let groups = "[privacy]\nk = 3\n[[group]]\nname = \"a\"\nattributes = [\"age\"]\n\
                   [[group]]\nname = \"b\"\nattributes = [\"city\"]\n";
     let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY]), groups);
@@ -148,7 +145,7 @@ fn threat_02_counting_forces_no_pair_of_generalized_labels() {
 
 #[test]
 fn threats_03_and_20_output_does_not_depend_on_subject_names() {
-    // The same records under other names give the same bytes, so the output contains no token of a subject.
+    // The output contains no token of a subject.
     let stream = |name: fn(usize) -> String| {
         let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY]), K3);
         for batch in 0..4 {
@@ -171,7 +168,7 @@ fn threats_03_and_20_output_does_not_depend_on_subject_names() {
 
 #[test]
 fn threat_04_patterns_of_missing_values_count_as_values() {
-    // Two subjects have each form of a missing value: none is released, although all are empty.
+    // Two subjects have each form of a missing value: none is released.
     let ways = [r#""city":null,"#, "", r#""city":"","#, r#""city":"*","#, r#""city":"\\*","#, r#""city":"null","#];
     let mut stand = Stand::new(&schema(&[PERSON, CITY, MOOD]), K3);
     let mut records = Vec::new();
@@ -180,7 +177,6 @@ fn threat_04_patterns_of_missing_values_count_as_values() {
     }
     stand.offer(&records, Flush::EndOfStream, NOW, Fault::Nothing);
     assert_eq!(texts(&stand), [r#"{"city":"*","mood":"calm"}"#; 12], "the pattern of every record is suppressed");
-    // With three subjects each, every form is released unchanged and distinguishable.
     let mut stand = Stand::new(&schema(&[PERSON, CITY, MOOD]), K3);
     let mut records = Vec::new();
     for way in ways {
@@ -201,7 +197,6 @@ fn threat_04_patterns_of_missing_values_count_as_values() {
 
 #[test]
 fn threat_10_classes_do_not_depend_on_sensitive_values() {
-    // Reassigned sensitive values do not change the released quasi-identifiers.
     let stream = |illness: fn(usize) -> usize| {
         let mut stand = Stand::new(&schema(&[PERSON, AGE, CITY, ILLNESS]), K3);
         for batch in 0..3 {
@@ -251,8 +246,8 @@ fn threat_13_dictionary_attack_finds_no_digest() {
     };
     let digests: BTreeSet<String> = lineage.iter().map(digest).collect();
     assert_eq!(digests.len(), 60, "a digest a subject");
-    // The attacker tries every unkeyed hash of every candidate, whole or in quotes, from either end, and the known
-    // construction with keys that are easy to guess.
+    // The attacker tries every unkeyed hash of every candidate, whole or in quotes, from either end, and keys that are
+    // easy to guess.
     let hmac = |key: &[u8], text: &str| {
         let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("any key");
         mac.update(format!("throng subject\0{text}").as_bytes());
@@ -266,7 +261,6 @@ fn threat_13_dictionary_attack_finds_no_digest() {
             }
         }
     }
-    // Another secret gives other digests.
     let other = Place::new(&schema(&[PERSON, CITY]), "");
     other.write("in.ndjson", &source);
     other.write("secret", "another secret that is as long as it must be");
@@ -275,7 +269,6 @@ fn threat_13_dictionary_attack_finds_no_digest() {
     assert_eq!((others.len(), others.intersection(&digests).count()), (60, 0));
 }
 
-/// Two subjects, which are fewer than the required three.
 const TWO: &str = "{\"person\":\"p1\",\"city\":\"Zug\"}\n{\"person\":\"p2\",\"city\":\"Zug\"}\n";
 const THIRD: &str = "{\"person\":\"p3\",\"city\":\"Zug\"}\n";
 
@@ -285,7 +278,7 @@ fn threat_14_end_of_file_releases_no_small_class() {
     place.write("in.ndjson", TWO);
     let account = place.run(&[]).expect(1).account();
     assert_eq!((account.consumed, account.suppressed, place.lines("out.ndjson").len()), (2, 2, 0));
-    // More records of the same subjects are no crowd. A third subject completes it.
+    // A third subject completes the crowd.
     place.write("in.ndjson", format!("{TWO}{TWO}"));
     assert_eq!(place.run(&[]).expect(1).account().suppressed, 4);
     place.write("in.ndjson", format!("{TWO}{THIRD}"));
@@ -334,7 +327,7 @@ fn threat_14_one_frequent_sender_does_not_close_a_batch() {
     let overrides = [("SOURCE__PATH", "-"), ("BATCH__MAX_WAIT", "50ms"), ("BATCH__MAX_AGE", "1h")];
     let mut process = place.start(&overrides);
     process.feed("{\"person\":\"p1\",\"city\":\"Zug\"}\n".repeat(10));
-    // Ten records of one subject count as one. A batch closed by time would suppress all ten as quiet.
+    // A batch closed by time would suppress all ten as quiet.
     std::thread::sleep(Duration::from_millis(500));
     process.feed(format!("{TWO}{THIRD}"));
     process.until("all of them leave together", |s| s["totals"]["released"] == 13);
@@ -368,7 +361,6 @@ fn threat_14_held_records_move_with_their_partition_once() {
     records.extend(people(10, 2, r#""city":"Bern""#));
     stand.offer(&records, Flush::No, NOW, Fault::Nothing);
     assert_eq!((stand.sink.lines.len(), stand.engine().unreleased_records()), (3, 2), "two of Bern wait");
-    // The revocation of the partition releases no line, and the new owner holds the two of Bern.
     stand.move_on();
     assert_eq!((stand.sink.lines.len(), stand.engine().unreleased_records()), (3, 2));
     assert_eq!(stand.engine().progress().positions.get(&(0, 0)), Some(&5));
@@ -380,10 +372,8 @@ fn threat_14_held_records_move_with_their_partition_once() {
         (3 + 3 + 4, 0),
         "four of Bern leave together"
     );
-    // They are released once, under any later owner.
     stand.move_on();
     assert_eq!(stand.engine().unreleased_records(), 0);
-    // Dropped partitions are removed here: only the new owner releases their records.
     let mut records = people(40, 3, r#""city":"Zug""#);
     records.extend(people(50, 2, r#""city":"Chur""#));
     stand.offer(&records, Flush::No, NOW + 2, Fault::Nothing);
@@ -400,8 +390,7 @@ fn threat_14_held_records_move_with_their_partition_once() {
 
 #[test]
 fn threat_15_retry_has_the_bytes_of_the_first_attempt() {
-    // `Stand` compares the attempts of a batch line by line. Here attempts are repeated under every condition,
-    // including a dictionary too small for the stream.
+    // Attempts are repeated under every condition, including a dictionary too small for the stream.
     let unlimited = FixedSettings::default();
     for (settings, tuning) in [
         (K3, unlimited),
@@ -421,7 +410,6 @@ fn threat_15_retry_has_the_bytes_of_the_first_attempt() {
                         r#"{{"person":"p{}","age":{},"city":"c{}","illness":"i{}"}}"#,
                         n % 19,
                         20 + n % 23,
-                        // Some cities occur once, in total more than the smallest dictionary holds.
                         if i % 2 == 0 { n % 3 } else { 1000 * batch + i },
                         n % 4
                     ))
@@ -437,7 +425,7 @@ fn threat_15_retry_has_the_bytes_of_the_first_attempt() {
     }
 }
 
-/// A failed batch is retried much later, when no subject may have tenure any longer.
+/// No subject may have tenure any longer.
 #[test]
 fn threat_15_late_retry_requires_a_current_crowd() {
     let settings = "[privacy]\nk = 3\nmin_tenure = 1\nrelease_window = \"10s\"\n";
@@ -449,7 +437,6 @@ fn threat_15_late_retry_requires_a_current_crowd() {
         let aborted = stand.process(&records, 5, Flush::No, None, NOW + 1000).expect_err("the sink aborts");
         let BatchError::Aborted { intent, .. } = aborted else { panic!("{aborted}") };
         stand.process(&records, 5, Flush::No, Some(&intent), NOW + 1000 + wait_ms).expect("the second attempt");
-        // By the clock of the batch's release.
         let lines = stand.sink.lines.clone();
         assert_eq!(stand.sink.committed.1, if wait_ms > 10_000 { NOW + 1000 + wait_ms } else { NOW + 1000 });
         stand.promise.check_all(&lines).expect("crowds at the commit");
@@ -471,7 +458,7 @@ fn threat_16_tombstones_are_dropped_and_counted() {
 
 #[test]
 fn threat_17_union_of_two_instances_satisfies_the_invariant() {
-    // Two instances with separate states share the subjects: each batch has separate crowds.
+    // Each batch of the two instances has separate crowds.
     let settings = "[privacy]\nk = 3\nmax_hold_batches = 1\n\
                     [[group]]\nname = \"a\"\nattributes = [\"age\"]\n[[group]]\nname = \"b\"\nattributes = [\"city\"]\n";
     let mut instances = [0, 1].map(|partition| {
@@ -492,7 +479,7 @@ fn threat_17_union_of_two_instances_satisfies_the_invariant() {
         stand.offer(&records, Flush::No, NOW + 1500 * i64::try_from(batch).expect("small"), Fault::Nothing);
         let new = stand.sink.lines[known..].iter().map(|l| Line { batch: batch as u64 + 1, ..l.clone() });
         union.extend(new);
-        // An equal secret gives equal digests: subjects are identified across the instances.
+        // An equal secret identifies subjects across the instances.
         stand.promise.check_batch(&union, batch as u64 + 1).expect("the invariant on the union");
     }
     let by_partition = |p: i32| union.iter().filter(|l| l.source.1 == p).count();
@@ -517,7 +504,6 @@ fn threat_19_spellings_of_one_value_are_merged() {
         .collect();
     stand.offer(&records, Flush::EndOfStream, NOW, Fault::Nothing);
     assert_eq!(texts(&stand), [r#"{"temperature":36.5,"seen":"2021-05-24T10:00:00Z"}"#; 5]);
-    // Zero has one sign.
     let mut stand = Stand::new(&schema(&[PERSON, temperature]), K3);
     let records: Vec<_> = ["0", "-0.0", "0.1", "-0.2", "0e5"]
         .iter()
@@ -528,7 +514,6 @@ fn threat_19_spellings_of_one_value_are_merged() {
     assert_eq!(texts(&stand), [r#"{"temperature":0}"#; 5]);
 }
 
-/// One subject with a numeric name in every JSON spelling. The schema declares a text.
 #[test]
 fn threat_19_spellings_of_a_numeric_subject_are_one_subject() {
     let mut stand = Stand::new(&schema(&[PERSON, AGE]), K3);
@@ -538,14 +523,13 @@ fn threat_19_spellings_of_a_numeric_subject_are_one_subject() {
     crowd.extend(records);
     stand.offer(&crowd, Flush::EndOfStream, NOW, Fault::Nothing);
     assert!(!texts(&stand).iter().any(|text| text.contains("41")), "one person is no crowd");
-    // Numbers beyond exact arithmetic can not be a subject.
     let beyond = ["1e99999999999999999999", "10e99999999999999999998", "0.1e100000000000000000000"];
     let records: Vec<_> = beyond.iter().map(|huge| record(format!(r#"{{"person":{huge},"age":42}}"#))).collect();
     stand.offer(&records, Flush::EndOfStream, NOW + 1, Fault::Nothing);
     assert_eq!((stand.sink.rejected.len(), stand.sink.lines.len()), (3, 3));
 }
 
-/// Watched records are not released: a process killed after its commit starts again and counts no support.
+/// A process killed after its commit counts no support.
 #[test]
 fn watching_after_a_crash_releases_nothing() {
     let mut stand = Stand::watching(&schema(&[PERSON, AGE, CITY]), K3);
@@ -568,12 +552,12 @@ fn threat_21_unknown_fields_and_values_are_not_released() {
         .chain(people(6, 3, r#""kind":"a","age":30"#))
         .collect();
     stand.offer(&records, Flush::EndOfStream, NOW, Fault::Nothing);
-    // Six subjects have the value, and it is still suppressed: it is not in the attribute's domain.
+    // The value of six subjects is not in the attribute's domain.
     let all = texts(&stand).concat();
     for word in ["uncovered", "150", "blue", "green", "colour", "meta", "deep"] {
         assert!(!all.contains(word), "{word}: {all}");
     }
-    // The path that matches no field is absent in every record. The six subjects keep only this pattern.
+    // The path that matches no field is absent in every record.
     let lines = [vec![r#"{"kind":"*","age":"*"}"#; 6], vec![r#"{"kind":"a","age":30}"#; 3]].concat();
     assert_eq!(texts(&stand), lines);
     let last = stand.telemetry.status().last.expect("a batch");

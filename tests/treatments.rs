@@ -1,5 +1,4 @@
-//! Tests treatment rules through the binary: cells and records suppressed, numbers perturbed and aggregated,
-//! compartments.
+//! Tests treatment rules through the binary.
 
 use crate::support;
 
@@ -31,7 +30,6 @@ fn records() -> String {
     text
 }
 
-/// Creates one group of age and one of city, with this treatment of ages.
 fn treated(treat: &str) -> Place {
     let groups =
         "[[group]]\nname = \"age\"\nattributes = [\"age\"]\n[[group]]\nname = \"city\"\nattributes = [\"city\"]\n";
@@ -45,7 +43,6 @@ fn treated(treat: &str) -> Place {
     place
 }
 
-/// Counts the released ages over all batches.
 fn ages(place: &Place) -> BTreeMap<String, usize> {
     let mut ages = BTreeMap::new();
     for line in place.lines("out.age.ndjson") {
@@ -62,7 +59,6 @@ fn released(treat: &str) -> (Place, BTreeMap<String, usize>) {
     (place, ages)
 }
 
-/// Returns the files that mark outputs as untruthful.
 fn marks(place: &Place) -> Vec<String> {
     let names =
         place.files(".").into_iter().map(|(path, _)| path.file_name().map(|name| name.to_string_lossy().into_owned()));
@@ -89,7 +85,7 @@ fn treatment_default_generalizes_and_is_truthful() {
 
 #[test]
 fn treatment_suppress_cell_gives_exact_or_suppressed_cells() {
-    // Two of fifty have no age: fewer than three are no crowd, and an empty fragment is not released.
+    // Two of fifty have no age.
     let (_place, ages) = released("suppress_cell");
     assert_eq!(ages, counts(&[("30", 4 * 22), ("40", 4 * 23)]));
 }
@@ -98,7 +94,7 @@ fn treatment_suppress_cell_gives_exact_or_suppressed_cells() {
 fn treatment_suppress_record_gives_exact_or_no_lines() {
     let (_place, alone) = released("suppress_record");
     assert_eq!(alone, counts(&[("30", 4 * 22), ("40", 4 * 23)]));
-    // With another attribute: the cell would become `*`, but the line is suppressed instead.
+    // The line is suppressed instead of the cell.
     let both = |treat: &str| {
         let text = format!("[[treatment.rule]]\nattributes = [\"age\"]\ntreat = \"{treat}\"\n");
         let place = Place::new(SCHEMA, &text);
@@ -130,7 +126,6 @@ fn treatment_aggregate_gives_means_of_crowds() {
     assert_eq!(marks(&place), ["out.age.ndjson.untruthful"]);
 }
 
-/// Unique numbers: no released number belongs to a subject.
 #[test]
 fn treatment_aggregate_discloses_no_original_number() {
     const SALARIES: &str = schema!("pay"; person, number "salary", text "city");
@@ -155,7 +150,7 @@ fn treatment_aggregate_discloses_no_original_number() {
     assert!(met * 20 < numbers.len(), "{met} of {} are somebody's own", numbers.len());
 }
 
-/// Altered values remain in the output or are held, so the mark remains after the rule is removed.
+/// Altered values remain in the output or are held.
 #[test]
 fn untruthful_mark_remains_after_the_rule_is_removed() {
     let place = treated("perturb");
@@ -168,7 +163,6 @@ fn untruthful_mark_remains_after_the_rule_is_removed() {
     assert!(String::from_utf8(place.read("out.age.ndjson.untruthful")).expect("text").contains("numbers replaced"));
 }
 
-/// With the same state and another treatment, later releases use the new treatment.
 #[test]
 fn state_continues_with_another_treatment() {
     let place = treated("");
@@ -224,8 +218,6 @@ fn treatment_configuration_errors_name_the_key() {
     assert!(!place.path("released.ndjson").exists());
 }
 
-/// Every preset over measurable records: `verify-release` recounts the release, identifying attributes are released
-/// separately, and the output is marked as truthful or not.
 #[test]
 fn treatment_presets_release_verified_output() {
     const WIDE: &str = schema!("visits"; person, hundred "age", text "city", text "street", text "job", number "steps");

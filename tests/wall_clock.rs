@@ -10,12 +10,10 @@ const SCHEMA: &str = schema!("visits"; person, text "city");
 
 const HOUR: i64 = 3_600_000;
 
-/// Returns a crowd in Chur.
 fn crowd() -> String {
     (0..3).map(|n| format!("{{\"person\":\"p{n}\",\"city\":\"Chur\"}}\n")).collect()
 }
 
-/// Returns the same crowd again, with a crowd of Bern.
 fn again() -> String {
     let bern: String = (0..3).map(|n| format!("{{\"person\":\"b{n}\",\"city\":\"Bern\"}}\n")).collect();
     bern + &crowd()
@@ -29,8 +27,7 @@ fn in_chur(place: &Place) -> usize {
     place.lines("out.ndjson").iter().filter(|line| line.contains("Chur")).count()
 }
 
-/// Checks that the crowd is known from the first batch, in which no subject counted. A run without a release has exit
-/// code 1.
+/// No subject counted in the first batch. A run without a release has exit code 1.
 fn is_known(place: &Place, process: Process) -> bool {
     let outcome = process.wait();
     let known = match in_chur(place) {
@@ -48,14 +45,12 @@ fn start(place: &Place, faults: &str) -> Process {
     Process::spawn(command, place.port)
 }
 
-/// Shifts the clocks, in milliseconds, from their `n`th reading on. The first reading is at the start, then one per
-/// batch.
+/// Shifts the clocks, in milliseconds, from their `n`th reading on: one at the start, then one per batch.
 fn faults(n: usize, wall: i64, running: i64) -> String {
     format!("wall-clock={n}*off->return({wall});running-clock={n}*off->return({running})")
 }
 
-/// Runs two batches in one process, the second after `running` milliseconds, while the wall clock is shifted by
-/// `wall`.
+/// The second batch comes after `running` milliseconds, with the wall clock shifted by `wall`.
 fn known_while_running(wall: i64, running: i64) -> bool {
     let place = Place::new(SCHEMA, "");
     let overrides = [&WINDOW[..], &[("SOURCE__PATH", "-"), ("BATCH__MAX_WAIT", "50ms")]].concat();
@@ -69,7 +64,6 @@ fn known_while_running(wall: i64, running: i64) -> bool {
     is_known(&place, process)
 }
 
-/// Runs the same batches over a restart.
 fn known_over_a_restart(wall: i64, running: i64, machine: Option<u64>) -> bool {
     let place = Place::new(SCHEMA, "");
     place.write("in.ndjson", crowd());
@@ -89,7 +83,7 @@ fn wall_clock_set_back_while_running_does_not_extend_the_window() {
 
 #[test]
 fn wall_clock_set_back_over_a_restart_does_not_extend_the_window() {
-    // A process with a slow start would already exceed the window.
+    // A process with a slow start would exceed the window.
     assert!(!known_over_a_restart(5000, 5000, None), "behind the window");
     assert!(!known_over_a_restart(-2 * HOUR, 5000, None), "set back by two hours, five seconds ago");
     assert!(!known_over_a_restart(-2 * HOUR, -1000, Some(9)), "another start of the machine, whose time nobody knows");

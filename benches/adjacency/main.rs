@@ -1,9 +1,8 @@
-//! Benchmark of the adjacency model: adds and removes a batch in a window of 200,000 records. It is compared with a
-//! rebuild of the window and with a plain histogram in the first-level cache, in the same process. Times are
-//! processor times, best of the batches.
+//! Benchmark of the adjacency model: adds and removes a batch in a window of 200,000 records. Processor times, best of
+//! the batches.
 //!
-//! `./dev bench adjacency -- CASE_WORDS…` runs the named cases: `wearable`, `health`, `triage` (order of the exact
-//! re-check; real tables need `THRONG_TEST_DATA`). Without a name it runs all.
+//! `./dev bench adjacency -- CASE_WORDS…` runs the named cases: `wearable`, `health`, `triage`. Real tables need
+//! `THRONG_TEST_DATA`.
 
 mod order;
 mod tables;
@@ -16,16 +15,13 @@ use throng_risk::adjacency::{Adjacency, AdjacencyLimits, Triage};
 
 const WINDOW: usize = 200_000;
 const BATCH: usize = 10_000;
-/// Batches that pass through the full window.
 const PASSING: usize = 5;
 
-/// Returns the processor seconds of all threads of this process.
 fn cpu() -> f64 {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
 }
 
-/// Times of a change, in seconds.
 #[derive(Clone, Copy)]
 struct Spent {
     cpu: f64,
@@ -46,8 +42,7 @@ impl Spent {
     }
 }
 
-/// Returns the seconds for one increment of a table in the first-level cache, with the same code access. It is a
-/// lower bound for any pair counting.
+/// Returns the seconds for one increment of a table in the first-level cache, a lower bound for pair counting.
 fn floor() -> f64 {
     let codes = |factor: u32| -> Vec<u32> { (0..BATCH as u32).map(|row| row.wrapping_mul(factor) >> 27).collect() };
     let (xs, ys) = (codes(2_654_435_761), codes(2_246_822_519));

@@ -1,5 +1,5 @@
-//! Value of the triage: suspects against the exact answer, and the exact evaluations until the quasi-identifiers are
-//! found, compared with other orders ([POD] Fig. 5.6a).
+//! Triage: suspects against the exact answer, and exact evaluations until the quasi-identifiers are found ([POD] Fig.
+//! 5.6a).
 
 use crate::tables::{self, Table};
 use std::path::PathBuf;
@@ -8,14 +8,13 @@ use throng_risk::adjacency::{Adjacency, AdjacencyLimits, Triage};
 use throng_risk::counting::{AttributeSet, CountedTable};
 use throng_risk::qid::{QidSearchRequest, QidStrategy, search};
 
-/// Maximum number of sets of one size that are listed.
 const SETS: u64 = 2_000_000;
 
 pub fn run() {
     if let Some(data) = std::env::var_os("THRONG_TEST_DATA").map(PathBuf::from) {
         compare(&Table::read("ADULT, 30,162 records", &data.join("adult/adult.csv"), b';'));
         let days = Table::read("LifeSnaps, 7,410 records", &data.join("lifesnaps/daily.csv"), b',');
-        // Its columns of many values are identifiers (docs/internals/methods.md §2), and one names the subject.
+        // Columns of many values are identifiers (docs/internals/methods.md §2).
         compare(&days.kept(|name, values| name != "id" && values < 1000));
     } else {
         println!("real tables left out: THRONG_TEST_DATA names no folder");
@@ -35,7 +34,7 @@ fn compare(table: &Table) {
     let triage = Triage::new(model.inference(), SETS);
     let columns = CountedTable::new(table.columns.clone(), None).expect("a table");
     for k in [2, 5] {
-        // The query of the planner: rare values are masked first.
+        // Rare values are masked first.
         let question = QidSearchRequest {
             k,
             strategy: QidStrategy::Border,

@@ -10,7 +10,6 @@ use throng::generate::{
 pub struct Table {
     pub name: &'static str,
     pub names: Vec<String>,
-    /// Codes by column, one per record.
     pub columns: Vec<Vec<u32>>,
 }
 
@@ -41,7 +40,6 @@ impl Table {
         self.columns.len() * (self.columns.len() - 1) / 2
     }
 
-    /// Keeps columns by name and number of values.
     pub fn kept(self, keep: impl Fn(&str, usize) -> bool) -> Self {
         let values = |column: &[u32]| column.iter().max().map_or(0, |code| *code as usize + 1);
         let kept = self.names.into_iter().zip(self.columns).filter(|(name, column)| keep(name, values(column)));

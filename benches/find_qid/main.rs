@@ -1,8 +1,8 @@
 //! Compares Find-QID with its reference: same process, same table, equal answers, CPU time.
 //!
-//! `./dev bench find_qid -- CASE_WORDS…` runs the named cases: `dense`, `correlated`, `sparse`, `threads`, `real` (needs
-//! `THRONG_TEST_DATA`), `small`, `growth` (writes a CSV and an SVG below `target/find-qid`), `tweets` (3 GiB of
-//! memory). Without a name it runs all except the last two. `alone` skips the reference.
+//! `./dev bench find_qid -- CASE_WORDS…` runs the named cases: `dense`, `correlated`, `sparse`, `threads`, `real`
+//! (needs `THRONG_TEST_DATA`), `small`, `growth`, `tweets` (3 GiB of memory). Without a name it runs all except the
+//! last two. `alone` skips the reference.
 
 mod growth;
 mod real;
@@ -13,14 +13,12 @@ use std::time::{Duration, Instant};
 use throng_risk::counting::{AttributeSet, CountedTable};
 use throng_risk::qid::{QidBorders, QidSearchRequest, QidStrategy, search};
 
-/// Time of a search, in seconds.
 #[derive(Clone, Copy)]
 struct Spent {
     wall: f64,
     cpu: f64,
 }
 
-/// Returns the CPU seconds of all threads of this process.
 fn cpu_seconds() -> f64 {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
@@ -49,7 +47,6 @@ fn row(name: &str, k: u32, how: &str, found: &QidBorders, spent: Spent, note: &s
     );
 }
 
-/// Runs the border strategy, and the reference if requested.
 fn against_reference(name: &str, table: &CountedTable, ks: &[u32], reference: bool) {
     for &k in ks {
         let (found, spent) = timed(table, &question(table, k, QidStrategy::Border, 1));
@@ -63,7 +60,6 @@ fn against_reference(name: &str, table: &CountedTable, ks: &[u32], reference: bo
     }
 }
 
-/// Compares one thread with two by wall time.
 fn threads(table: &CountedTable) {
     let ask = |threads| timed(table, &question(table, 5, QidStrategy::Border, threads));
     let (one, first) = ask(1);
@@ -79,15 +75,14 @@ fn threads(table: &CountedTable) {
     );
 }
 
-/// Runs twenty million rows with the cardinalities of the tweets of [POD] §7.4, as far as their column names give
-/// them.
+/// Twenty million rows with the cardinalities of the tweets of [POD] §7.4.
 fn tweets() {
     let table = tables::tweets(20_000_000, 1);
     for k in [2, 5] {
         let mut ask = question(&table, k, QidStrategy::Border, 2);
         let (found, spent) = timed(&table, &ask);
         row("tweets 20 M x 11", k, "border, 2 threads", &found, spent, "");
-        // Excludes columns that are identifiers alone, as an audit does.
+        // Excludes columns that are identifiers alone.
         ask.columns =
             ask.columns.iter().filter(|c| !found.minimal_qids.contains(&AttributeSet::from_iter([*c]))).collect();
         let (found, spent) = timed(&table, &ask);

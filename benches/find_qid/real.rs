@@ -7,7 +7,6 @@ use std::time::Duration;
 use throng_risk::counting::CountedTable;
 use throng_risk::qid::QidStrategy;
 
-/// Reads a file's columns as codes, except those in `without`; `subject` is the name of the subject column.
 fn read(path: &Path, delimiter: u8, without: &[&str], subject: Option<&str>) -> CountedTable {
     let mut reader = csv::ReaderBuilder::new().delimiter(delimiter).from_path(path).expect("a readable file");
     let names: Vec<String> = reader.headers().expect("a header").iter().map(str::to_owned).collect();

@@ -2,7 +2,6 @@
 
 use throng_risk::counting::CountedTable;
 
-/// SplitMix64 generator, with the same numbers on every platform.
 pub struct Dice(u64);
 
 impl Dice {
@@ -18,7 +17,7 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// Returns a uniform number in [0, 1).
+    /// Uniform in [0, 1).
     pub fn share(&mut self) -> f64 {
         (self.roll() >> 11) as f64 / (1_u64 << 53) as f64
     }
@@ -58,12 +57,10 @@ impl Zipf {
     }
 }
 
-/// Returns cardinalities from 2 to 100 that are uniform in their logarithm.
 fn log_uniform(columns: usize, dice: &mut Dice) -> Vec<usize> {
     (0..columns).map(|_| (2.0 * 50_f64.powf(dice.share())).round() as usize).collect()
 }
 
-/// Generates independent columns with Zipf exponent 0.5.
 pub fn dense(rows: usize, columns: usize, seed: u64) -> CountedTable {
     let mut dice = Dice::new(seed);
     let cardinalities = log_uniform(columns, &mut dice);
@@ -74,8 +71,8 @@ pub fn dense(rows: usize, columns: usize, seed: u64) -> CountedTable {
     table(cardinalities.into_iter().map(column).collect())
 }
 
-/// Generates blocks of four columns driven by one hidden variable: a noisy reading of it, a coarser function of that
-/// reading, a function of the hidden variable, and a second, noisier reading.
+/// Generates blocks of four columns driven by one hidden variable: a noisy reading, a coarser function of it, a
+/// function of the hidden variable, and a noisier reading.
 pub fn correlated(rows: usize, columns: usize, seed: u64) -> CountedTable {
     let mut dice = Dice::new(seed);
     let mut all = Vec::new();
@@ -95,7 +92,7 @@ pub fn correlated(rows: usize, columns: usize, seed: u64) -> CountedTable {
     table(all)
 }
 
-/// Generates forty latent classes with one to three values per column, so nearly all cells of the domains are empty.
+/// Generates forty latent classes with one to three values per column: nearly all cells of the domains are empty.
 pub fn sparse(rows: usize, columns: usize, seed: u64) -> CountedTable {
     const CLASSES: usize = 40;
     let mut dice = Dice::new(seed);
@@ -124,9 +121,7 @@ pub fn table(columns: Vec<Vec<u32>>) -> CountedTable {
     CountedTable::new(columns, None).expect("a table")
 }
 
-/// Generates the schema of the tweets of [POD] Table 7.1: times in seconds over four months, users and their
-/// addressees, languages, retweets, four parties, a tweet number, a score, words, and the negative and positive
-/// parts. The score is their difference.
+/// Generates the schema of the tweets of [POD] Table 7.1.
 pub fn tweets(rows: usize, seed: u64) -> CountedTable {
     let mut dice = Dice::new(seed);
     let mut drawn = |values: usize, exponent: f64| -> Vec<u32> {

@@ -1,7 +1,5 @@
-//! Structures of [PRU] Table 1: a list, a list kept as an antichain, a prefix tree, a prefix tree with ranks.
-//!
-//! Each runs the same queries and inserts: random policies of a lattice, marked if the weighted sum of their levels
-//! exceeds a threshold, as a search marks policies of insufficient quality.
+//! Structures of [PRU] Table 1, with the same queries and inserts: policies whose weighted sum of levels exceeds a
+//! threshold.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -39,7 +37,6 @@ impl Known for List {
     }
 }
 
-/// Prefix tree without ranks.
 #[derive(Default)]
 struct Tree {
     children: Vec<(u8, Tree)>,

@@ -1,12 +1,11 @@
-//! Records with the shape of the Integrated Health Interview Series ([FL2] Table 4): 8 quasi attributes with the same
-//! numbers of levels (a lattice of 12,960 policies), generated from a seed.
+//! Records with the shape of the Integrated Health Interview Series ([FL2] Table 4): 8 quasi attributes, a lattice of
+//! 12,960 policies.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use throng_core::domain::{Domain, HierarchyLevel};
 use throng_core::lattice::table::TableRecords;
 
-/// Name, values, levels, and skew of the values (0: uniform).
 const ATTRIBUTES: [(&str, u32, u32, f64); 8] = [
     ("year", 14, 6, 0.0),
     ("quarter", 4, 3, 0.0),
@@ -18,7 +17,6 @@ const ATTRIBUTES: [(&str, u32, u32, f64); 8] = [
     ("racea", 16, 2, 2.0),
 ];
 
-/// Creates a domain of value runs; each level merges runs of the level below.
 fn domain(name: &str, values: u32, levels: u32) -> Domain {
     let level = |index: u32| {
         // Run widths grow evenly on a logarithmic scale, and divide each other.

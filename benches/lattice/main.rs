@@ -1,9 +1,7 @@
-//! Benchmark of the lattice search: milliseconds on ADULT, seconds on 1.2 million rows, quality over time on a large
-//! lattice.
+//! Benchmark of the lattice search: ADULT, 1.2 million rows, and a large lattice.
 //!
-//! `cargo bench --bench lattice -- [adult] [ihis] [local] [mach SECONDS] [antichains] [tables]`; without arguments it
-//! runs the first two and the antichains. Times exclude reading and include packing the classes of the raw policy,
-//! anchors and search. Data are read from the folder in THRONG_TEST_DATA; missing data are skipped with a message.
+//! `cargo bench --bench lattice -- [adult] [ihis] [local] [mach SECONDS] [antichains] [tables]`. Times exclude reading.
+//! Data are in the folder THRONG_TEST_DATA.
 #![allow(missing_docs, reason = "what the macros of criterion make")]
 
 mod antichains;
@@ -78,8 +76,7 @@ fn line(name: &str, table: &LatticeTable, terms: &PolicyTerms, found: &LatticeSe
     );
 }
 
-/// Returns the bytes of a materialised lattice as in established tools: levels, a flag byte, a bound, and one pointer
-/// per neighbour.
+/// Levels, a flag byte, a bound, and one pointer per neighbour.
 fn materialised(table: &LatticeTable) -> u64 {
     let width = table.lattice().width() as u64;
     (table.lattice().approximate_size() as u64).saturating_mul(width + 1 + 8 + 2 * 8 * width)
@@ -157,7 +154,6 @@ fn adult() {
     }
 }
 
-/// Compares local recoding of ADULT with full-domain generalization.
 fn local() {
     let Some(folder) = folder("adult") else { return };
     let set = data::read(&folder, "adult.csv", &["occupation"]);

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::path::Path;
 use throng_core::lattice::search::LatticeSearchProgress;
 
-/// Writes `quality.csv` and `quality.svg` below `target/lattice`, with the best policy so far over `seconds`.
 pub fn write(history: &[LatticeSearchProgress], seconds: f64) {
     let mut csv = String::from("seconds,checked,loss\n");
     for progress in history {
@@ -17,15 +16,12 @@ pub fn write(history: &[LatticeSearchProgress], seconds: f64) {
     std::fs::write(folder.join("quality.svg"), svg(history, seconds)).expect("a file");
 }
 
-/// Minimum and maximum loss of the axis.
 const LOSSES: (f64, f64) = (0.5, 1.0);
-/// Origin and length of the axes.
 const LEFT: f64 = 60.0;
 const TOP: f64 = 40.0;
 const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 200.0;
 
-/// Draws the plot with logarithmic time, and one step per better policy.
 fn svg(history: &[LatticeSearchProgress], seconds: f64) -> String {
     let from = 0.01f64;
     let x = |at: f64| LEFT + WIDTH * (at.max(from) / from).ln() / (seconds / from).ln();

@@ -1,5 +1,5 @@
-//! The 11 combinations of models of [FL2] × 4 measures × suppression limits 0, 5 and 100 %, on ADULT. They correspond
-//! to Tables 5 to 11 of the paper for the established tool, printed as Markdown for docs/internals/lattice.md.
+//! The 11 combinations of models of [FL2] × 4 measures × suppression limits 0, 5 and 100 % on ADULT (Tables 5 to 11),
+//! printed as Markdown for docs/internals/lattice.md.
 
 use crate::{data, folder, timed};
 use rand::{SeedableRng, seq::index::sample};

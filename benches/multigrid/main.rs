@@ -1,10 +1,8 @@
-//! Compares the multigrid with the same work without it: same process, same table, equal answers, CPU time of all
-//! threads.
+//! Compares the multigrid with the same work without it: equal answers, CPU time of all threads.
 //!
 //! `./dev bench multigrid -- PART… [rows=N] [k=K] [seconds=S]` runs the named parts: `adjacency`, `values`, `qid` and
-//! `window`. Without a name it runs the first three. Tables are those of `throng generate health`, independent and
-//! `--legacy`, with the first 25, 50, 75 and 107 attributes. Attributes that identify alone are excluded (distinct /
-//! rows ≥ 0.8).
+//! `window`; by default the first three. Tables are those of `throng generate health`, independent and `--legacy`, with
+//! the first 25, 50, 75 and 107 attributes, without identifiers.
 
 mod tables;
 mod window;
@@ -20,14 +18,12 @@ use throng_risk::qid::{
 };
 
 const WIDTHS: [usize; 4] = [25, 50, 75, 107];
-/// Records added in one step.
 const BATCH: usize = 1_000;
-/// Number of runs per figure; the figure is the median, and both sides alternate.
+/// Runs per figure, the median.
 const RUNS: usize = 3;
-/// No limit on edges, so none is left out.
+/// No pair is left out.
 const LIMITS: AdjacencyLimits = AdjacencyLimits { max_edges: u64::MAX };
 
-/// Returns the CPU seconds of all threads of this process.
 fn cpu_seconds() -> f64 {
     let now = clock_gettime(ClockId::ProcessCPUTime);
     now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
@@ -63,7 +59,6 @@ fn fine(columns: &[Vec<u32>]) -> Adjacency {
     model
 }
 
-/// Counts with the aggregation, which examines the whole window first.
 fn coarse(columns: &[Vec<u32>]) -> CoarseAdjacency {
     let attributes: Vec<usize> = (0..columns.len()).collect();
     let mut model = CoarseAdjacency::new(&attributes, LIMITS).expect("attributes ascend");

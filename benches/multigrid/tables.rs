@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use throng::generate::{HealthRecordStream as Records, HealthSettings, RecordLayout, RecordStream};
 use throng_risk::counting::CountedTable;
 
-/// Share of distinct values from which a column identifies alone and is excluded, as in an audit.
+/// Share of distinct values from which a column is an identifier.
 const IDENTIFIES: f64 = 0.8;
 
-/// First attributes of a generated health table.
 #[derive(Clone)]
 pub struct Health {
     pub name: String,
@@ -20,7 +19,7 @@ impl Health {
     }
 }
 
-/// Returns the first `width` attributes of `rows` records of seed 1, without identifiers.
+/// Returns the first `width` attributes of `rows` records, without identifiers.
 pub fn health(rows: usize, width: usize, legacy: bool) -> Health {
     let mut stream = Records::new(HealthSettings { seed: 1, legacy, layout: RecordLayout::Csv });
     let mut text = Vec::new();

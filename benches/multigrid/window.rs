@@ -1,5 +1,5 @@
-//! Adjacency of a sliding window as in the daemon: with an edge limit and coarse from the first batch, compared with
-//! counting every attribute.
+//! Adjacency of a sliding window with an edge limit, coarse from the first batch, compared with counting every
+//! attribute.
 
 use super::tables::Health;
 use super::{less, timed};
@@ -14,9 +14,7 @@ struct Followed {
     model: CoarseAdjacency,
     first: f64,
     filling: f64,
-    /// Seconds to add and remove a batch in the full window; best of them.
     step: f64,
-    /// Seconds to search certain results in the full window.
     looking: f64,
     broken: usize,
 }
@@ -58,7 +56,6 @@ fn follow(columns: &[Vec<u32>], window: usize, merging: Option<MergePolicy>) -> 
     Followed { model, first, filling: first + filling, step, looking, broken }
 }
 
-/// Counts one table finely and in both coarse ways; the knowledge per pair is the same.
 pub fn window(table: &Health) {
     let columns = &table.columns;
     let window = columns[0].len() / 2 / STEP * STEP;

@@ -1,4 +1,4 @@
-//! Baseline of the Kafka client: the same library, settings and topics as throng, without anonymization.
+//! Baseline of the Kafka client: the library, settings and topics of throng, without anonymization.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,17 +16,13 @@ use throng_kafka::managed_client::ManagedClient;
 use crate::input::{Input, Lines};
 use crate::kafka::Deliveries;
 
-/// Records per batch, as in throng.
 pub const BATCH: u64 = 10_000;
 
-/// Partitions of every topic of the benchmark.
 pub const PARTITIONS: i32 = 2;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Returns the cluster as throng connects to it, with the librdkafka properties of the configuration and of the
-/// environment (`THRONG__SOURCE__LIBRDKAFKA__…`). A property is therefore tested on the baselines and on throng
-/// alike.
+/// Returns the cluster with throng's librdkafka properties (`THRONG__SOURCE__LIBRDKAFKA__…`).
 pub fn cluster(brokers: &str) -> KafkaCluster {
     let without_secret = [("THRONG__STATE__SECRET_FILE".to_owned(), String::new())];
     let env = std::env::vars().chain(without_secret);
@@ -36,7 +32,6 @@ pub fn cluster(brokers: &str) -> KafkaCluster {
     KafkaCluster::new(brokers, properties.collect())
 }
 
-/// Creates a producer with throng's settings, transactional or not.
 fn producer(cluster: &KafkaCluster, transactional_id: Option<&str>) -> ManagedClient<BaseProducer<Deliveries>> {
     let mut config = cluster.producer(transactional_id.unwrap_or("none"));
     if transactional_id.is_none() {
@@ -60,7 +55,6 @@ fn send(producer: &BaseProducer<Deliveries>, topic: &str, partition: i32, payloa
     }
 }
 
-/// Waits until every message is acknowledged, as throng does.
 fn flush(producer: &BaseProducer<Deliveries>) {
     let deadline = Instant::now() + PATIENCE;
     while producer.in_flight_count() > 0 {
@@ -72,7 +66,6 @@ fn flush(producer: &BaseProducer<Deliveries>) {
     assert_eq!(producer.context().failed.load(Ordering::Relaxed), 0, "messages were not delivered");
 }
 
-/// Writes all records to a topic, one partition after the other in turn.
 pub fn load(cluster: &KafkaCluster, input: &Input, topic: &str) {
     let producer = producer(cluster, None);
     let mut lines = input.lines();
@@ -84,7 +77,7 @@ pub fn load(cluster: &KafkaCluster, input: &Input, topic: &str) {
     flush(&producer);
 }
 
-/// Copies a topic record by record. Returns the records per second from the first to the last commit.
+/// Returns the records per second from the first to the last commit.
 pub fn copy(cluster: &KafkaCluster, from: &str, to: &str, records: u64, transactions: bool) -> f64 {
     let name = format!("{to}.copy");
     let consumer = cluster.member(&name).query_client("the benchmark").expect("a consumer");
@@ -130,8 +123,7 @@ pub fn copy(cluster: &KafkaCluster, from: &str, to: &str, records: u64, transact
     (records - already) as f64 / (last - from).as_secs_f64()
 }
 
-/// Produces the fragments that throng released to files, in transactions of the fragments of 10,000 records. This
-/// measures the cost of so many small messages. Returns their number.
+/// Produces throng's fragments, in transactions of the fragments of 10,000 records. Returns their number.
 pub fn produce_fragments(cluster: &KafkaCluster, files: &[PathBuf], topic: &str) -> u64 {
     let producer = producer(cluster, Some(&format!("{topic}.fragments")));
     let mut files: Vec<Lines> = files.iter().map(|path| Lines::open(path)).collect();

@@ -11,10 +11,8 @@ use crate::machine::{memory_mib, process};
 use crate::metrics::Metrics;
 use crate::ports::free_port;
 
-/// Interval between two samples of the daemon.
 pub const LOOK: Duration = Duration::from_millis(50);
 
-/// Sample of the daemon.
 #[derive(Clone, Copy, Debug)]
 pub struct Look {
     pub at: Instant,
@@ -23,20 +21,17 @@ pub struct Look {
     pub resident_mib: f64,
 }
 
-/// Running daemon.
 pub struct Daemon {
     child: Child,
     port: u16,
     log: PathBuf,
     pub looks: Vec<Look>,
     pub peak_mib: f64,
-    /// Metrics of the last sample that the daemon answered.
     pub metrics: Metrics,
 }
 
 impl Daemon {
-    /// Starts `throng run` with the fragments of the wearable configuration and with the keys of `overrides`. Series
-    /// have a separate benchmark.
+    /// Starts `throng run` with the fragments of the wearable configuration and with the keys of `overrides`.
     pub fn start(folder: &Path, name: &str, overrides: &[(&str, &str)]) -> Self {
         let port = free_port();
         let shipped = std::fs::read_to_string(crate::CONFIGURATION).expect("the shipped configuration");
@@ -53,9 +48,9 @@ impl Daemon {
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .env("THRONG__TELEMETRY__LISTEN", format!("127.0.0.1:{port}"))
             .env("THRONG__STATE__SECRET_FILE", "")
-            // Instances of a group read the entries of each other, so they share the secret.
+            // Instances of a group share the secret.
             .env("THRONG_SECRET", "a secret of the benchmark, and of nobody else")
-            // The benchmark measures speed, so the represented share is not limited.
+            // The represented share is not limited.
             .env("THRONG__RELEASE__MIN_REPRESENTED", "0")
             .env("THRONG__STATE__PATH", folder.join(format!("{name}.state")))
             .envs(overrides.iter().map(|(key, value)| (format!("THRONG__{key}"), *value)))
@@ -66,7 +61,7 @@ impl Daemon {
         Self { child, port, log, looks: Vec::new(), peak_mib: 0.0, metrics: Metrics::default() }
     }
 
-    /// Takes one sample. Returns false if the process has ended; its processor time is still readable then.
+    /// Takes one sample. Returns false if the process has ended.
     pub fn look(&mut self) -> bool {
         let pid = self.child.id();
         if process(pid).is_none_or(|p| p.state == 'Z') {
@@ -83,14 +78,12 @@ impl Daemon {
         true
     }
 
-    /// Samples until the process ends.
     pub fn watch_to_the_end(&mut self) {
         while self.look() {
             std::thread::sleep(LOOK);
         }
     }
 
-    /// Samples until `records` are consumed.
     pub fn watch_until(&mut self, records: u64, patience: Duration) {
         let deadline = Instant::now() + patience;
         loop {
@@ -109,7 +102,6 @@ impl Daemon {
         }
     }
 
-    /// Waits for an ended process, or terminates it.
     pub fn stop(mut self) {
         if process(self.child.id()).is_some_and(|p| p.state != 'Z') {
             kill_process(Pid::from_child(&self.child), Signal::TERM).expect("our own child");
@@ -118,7 +110,7 @@ impl Daemon {
         assert!(status.success(), "throng ended with {status}:\n{}", self.last_words());
     }
 
-    /// Returns the records per second, from the first sample with consumed records to the first one with all of them.
+    /// Returns the records per second from the first to the last commit.
     pub fn rate_from_first_to_last_commit(&self) -> f64 {
         let first = self.looks.iter().find(|l| l.consumed > 0).expect("something was consumed");
         let last_count = self.looks.last().expect("a look").consumed;

@@ -1,4 +1,4 @@
-//! Input records of the benchmark, and the maximum speed of simple passes over them.
+//! Input records of the benchmark, and simple passes over them.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -9,10 +9,8 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use throng::generate::{RecordStream, WearableSettings, WearableStream};
 
-/// Buffer size of every reader and writer.
 const BUFFER: usize = 1 << 20;
 
-/// Generated records, one per line.
 pub struct Input {
     pub path: PathBuf,
     pub records: u64,
@@ -42,7 +40,6 @@ impl Input {
         Lines::open(&self.path)
     }
 
-    /// Copies the file line by line and syncs the copy.
     pub fn copy(&self, to: &Path) {
         let mut out = BufWriter::with_capacity(BUFFER, File::create(to).expect("a file"));
         let mut lines = self.lines();
@@ -53,7 +50,6 @@ impl Input {
         out.get_ref().sync_all().expect("room on the disk");
     }
 
-    /// Parses every record and discards it.
     pub fn parse(&self) {
         let mut lines = self.lines();
         while let Some(line) = lines.next_line() {
@@ -61,7 +57,6 @@ impl Input {
         }
     }
 
-    /// Parses every record into a tree of values.
     pub fn parse_into_values(&self) {
         let mut lines = self.lines();
         while let Some(line) = lines.next_line() {
@@ -70,7 +65,6 @@ impl Input {
     }
 }
 
-/// Lines of a file without line feeds.
 pub struct Lines {
     reader: BufReader<File>,
     line: Vec<u8>,

@@ -1,8 +1,7 @@
-//! Measures the time from append to release with a paced producer and a `read_committed` reader of the output.
+//! Measures the time from append to release with a paced producer.
 //!
-//! A single record cannot be followed through the anonymization, and this is not needed. All fragments of a batch
-//! have the batch's timestamp, and one group (`clock`) has a fragment of every record. Its count is the number of
-//! records of the batch. The producer writes to one partition, so batches take records in the order of sending.
+//! All fragments of a batch have its timestamp, and the group `clock` has a fragment of every record. Batches take
+//! records in the order of sending.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,8 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Prefix of a fragment of the counting group.
 const COUNTED: &[u8] = b"{\"timestamp\"";
 
-/// Sends records for `time` at `records_a_second` to partition 0, and restarts the input at its end. Returns the time
-/// at which each record was passed to the client, in milliseconds since 1970.
+/// Sends records at `records_a_second` to partition 0. Returns their append times in milliseconds since 1970.
 pub fn send_at(cluster: &KafkaCluster, input: &Input, topic: &str, records_a_second: f64, time: Duration) -> Vec<i64> {
     let mut config = cluster.producer("none");
     config.remove("transactional.id");
@@ -44,7 +42,7 @@ pub fn send_at(cluster: &KafkaCluster, input: &Input, topic: &str, records_a_sec
             };
             let now = crate::now_ms();
             let record: BaseRecord<'_, (), [u8]> = BaseRecord::to(topic).payload(line).partition(0).timestamp(now);
-            // The queue holds a million messages; a full queue means that the broker has stopped.
+            // A full queue means that the broker has stopped.
             producer.send(record).map_err(|(why, _)| why).expect("room in the queue");
             appended.push(now);
         }
@@ -56,14 +54,13 @@ pub fn send_at(cluster: &KafkaCluster, input: &Input, topic: &str, records_a_sec
     appended
 }
 
-/// Time at which a batch became visible: number of fragments of the counting group, and arrival of the last one.
+/// Fragments of the counting group, and arrival of the last one.
 #[derive(Clone, Copy, Debug)]
 struct Visible {
     records: u64,
     at_ms: i64,
 }
 
-/// Reader of records committed to a topic from now on.
 pub struct Reader {
     consumer: QueryClient,
     topic: String,
@@ -72,13 +69,12 @@ pub struct Reader {
 impl Reader {
     pub fn from_the_end(cluster: &KafkaCluster, topic: &str) -> Self {
         let mut config = cluster.consumer("throng-bench-reader");
-        // The reader must not be the bottleneck: it fetches with large queues and a short backoff.
+        // The reader must not be the bottleneck.
         config.set("queued.min.messages", "1000000").set("queued.max.messages.kbytes", "262144");
         config.set("fetch.queue.backoff.ms", "5");
         let consumer = config.query_client("the benchmark").expect("a consumer");
         let mut places = TopicPartitionList::new();
         for partition in 0..PARTITIONS {
-            // The current end is fixed now: an assignment to "the end" would be resolved after records have arrived.
             let (_, end) = consumer.fetch_watermarks(topic, partition, PATIENCE).expect("the broker answers");
             places.add_partition_offset(topic, partition, Offset::Offset(end)).expect("a valid offset");
         }
@@ -106,18 +102,16 @@ impl Reader {
     }
 }
 
-/// Latencies in seconds.
 pub struct Latencies {
     /// Latency of the oldest record per batch.
     pub oldest: Vec<f64>,
-    /// Latency of every record.
     pub every: Vec<f64>,
 }
 
-/// Reads concurrently with `produce`, which returns the append times of records, until every record is seen.
+/// Reads until every record of `produce`, which returns append times, is seen.
 ///
 /// # Errors
-/// Returns a description if the counting group did not have a fragment of every record.
+/// If the counting group did not have a fragment of every record.
 pub fn observe(reader: &Reader, produce: impl FnOnce() -> Vec<i64>) -> Result<Latencies, String> {
     let (seen, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let (appended, batches) = std::thread::scope(|scope| {

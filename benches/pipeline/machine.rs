@@ -1,14 +1,13 @@
-//! Describes the machine, and measures processor time per process group.
+//! Processor time per process group.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::time::Instant;
 
-/// Ticks per second of `/proc` (`USER_HZ`); 100 on every Linux that throng is built for.
+/// Ticks per second of `/proc` (`USER_HZ`).
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Processor time and state of a process.
 #[derive(Clone, Debug)]
 pub struct Process {
     pub parent: u32,
@@ -20,7 +19,7 @@ pub struct Process {
 /// Reads one line of `/proc/PID/stat`. Returns `None` if the process has ended.
 pub fn process(pid: u32) -> Option<Process> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name is in parentheses and may contain any characters, including parentheses and blanks.
+    // The name is in parentheses and may contain any characters.
     let (before, after) = (text.find('(')?, text.rfind(')')?);
     let fields: Vec<&str> = text[after + 1..].split_whitespace().collect();
     let ticks = |index: usize| fields.get(index)?.parse::<f64>().ok();
@@ -32,14 +31,12 @@ pub fn process(pid: u32) -> Option<Process> {
     })
 }
 
-/// Returns a `kB` value of `/proc/PID/status` in MiB.
 pub fn memory_mib(pid: u32, key: &str) -> Option<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok()? / 1024.0)
 }
 
-/// Processor time so far, by process group.
 #[derive(Clone, Debug, Default)]
 struct Usage {
     whole_machine: f64,
@@ -78,7 +75,6 @@ impl Usage {
     }
 }
 
-/// Returns true if a process is this one or a descendant of it.
 fn is_ours(mut pid: u32, all: &BTreeMap<u32, Process>) -> bool {
     while pid != std::process::id() {
         match all.get(&pid) {
@@ -89,7 +85,6 @@ fn is_ours(mut pid: u32, all: &BTreeMap<u32, Process>) -> bool {
     true
 }
 
-/// Measured interval of time and processor use.
 pub struct Stretch {
     began: Instant,
     before: Usage,
@@ -112,18 +107,16 @@ impl Stretch {
     }
 }
 
-/// Wall time and processor seconds of an interval.
 #[derive(Clone, Copy, Debug)]
 pub struct Spent {
     pub seconds: f64,
     pub throng: f64,
     pub broker: f64,
     pub bench: f64,
-    /// Processor seconds of unrelated processes, which disturb the measurement.
+    /// Processor seconds of unrelated processes.
     pub others: f64,
 }
 
-/// Returns one line about the machine.
 pub fn description() -> String {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find_map(|line| line.strip_prefix("model name")?.split(':').nth(1)).unwrap_or("").trim();

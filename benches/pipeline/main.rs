@@ -1,9 +1,7 @@
-//! Benchmark of the whole program, measured from outside: `./dev bench pipeline`.
+//! Benchmark of the whole program: `./dev bench pipeline`. Each rate is compared with simple passes over the same
+//! records.
 //!
-//! Each rate of throng is compared with simple passes over the same records in the same run: a copy of the file, a
-//! parse of it, and a plain copy of the topic by the same client. Progress goes to standard error, the table to
-//! standard output. `THRONG_BENCH_RECORDS` sets the number of records (default 1,000,000). Each record takes about 4
-//! KB of temporary disk until the end.
+//! `THRONG_BENCH_RECORDS` sets the number of records (default 1,000,000), each with about 4 KB of temporary disk.
 
 mod client;
 #[allow(dead_code, reason = "the scenario tests use the rest")]
@@ -35,7 +33,7 @@ use report::{Report, grouped};
 
 const CONFIGURATION: &str = "config/wearable.toml";
 
-/// Records in the planner's window; memory should not grow once it is full.
+/// Memory should not grow once the planner's window is full.
 const WINDOW: u64 = 200_000;
 
 /// Duration of production for the latencies.
@@ -45,7 +43,6 @@ const MAX_WAIT_SECONDS: f64 = 1.0;
 
 const STAGES: [&str; 6] = ["read", "decode", "encode", "treat", "verify", "commit"];
 
-/// Groups of config/wearable.toml, each with a separate file.
 const GROUPS: [&str; 11] =
     ["motion", "body", "device", "home", "place", "sensors", "recovery", "resting", "blood", "clock", "power"];
 
@@ -56,7 +53,7 @@ const COPY_IN_TRANSACTIONS: &str = "bench.copy-in-transactions";
 const FRAGMENTS: &str = "bench.fragments";
 
 fn main() {
-    // `cargo test --benches` runs this without the flag and only checks that it builds.
+    // `cargo test --benches` runs this without the flag.
     if !std::env::args().any(|argument| argument == "--bench") {
         println!("the whole-program benchmark runs with `./dev bench pipeline`");
         return;
@@ -83,7 +80,6 @@ fn main() {
     println!("{}", report.markdown());
 }
 
-/// Describes the machine, the program and the records.
 fn describe(report: &mut Report, input: &Input) {
     let build = if cfg!(debug_assertions) { "**a debug build: no figure means anything**" } else { "release build" };
     report.head(format!("Machine: {}.", machine::description()));
@@ -99,7 +95,6 @@ fn describe(report: &mut Report, input: &Input) {
     ));
 }
 
-/// Measures simple passes over the file on one core, without anonymization.
 fn floors(report: &mut Report, input: &Input, folder: &Path) {
     let copy = folder.join("copy.ndjson");
     let stretch = Stretch::begin();
@@ -114,7 +109,7 @@ fn floors(report: &mut Report, input: &Input, folder: &Path) {
     report.rate("floor: parsed by serde_json into values, one core", input.records, stretch.end(), None);
 }
 
-/// Measures `throng run` from a file to files; the rate covers the whole process lifetime.
+/// The rate covers the whole process lifetime.
 fn file_to_file(report: &mut Report, input: &Input, folder: &Path, files: &Path) -> f64 {
     let stretch = Stretch::begin();
     let (source, sink) = (text(&input.path), text(files));
@@ -126,7 +121,6 @@ fn file_to_file(report: &mut Report, input: &Input, folder: &Path, files: &Path)
             ("SOURCE__PATH", &source),
             ("SINK__KIND", "file"),
             ("SINK__PATH", &sink),
-            // The same batch size as for the stream.
             ("BATCH__MAX_RECORDS", "10000"),
         ],
     );
@@ -141,7 +135,6 @@ fn file_to_file(report: &mut Report, input: &Input, folder: &Path, files: &Path)
     rate
 }
 
-/// Reports resident memory over a run.
 fn memory(report: &mut Report, run: &str, looks: &[Look], peak: f64, records: u64) {
     let at = |share: f64| looks.iter().find(|l| l.consumed as f64 >= share * records as f64).or(looks.last());
     let marks: Vec<String> = [0.25, 0.5, 0.75, 1.0]
@@ -165,7 +158,6 @@ fn memory(report: &mut Report, run: &str, looks: &[Look], peak: f64, records: u6
     );
 }
 
-/// Reports the seconds per batch stage, as of the last sample.
 fn stages(report: &mut Report, run: &str, metrics: &Metrics) {
     let seconds: Vec<String> =
         STAGES.iter().map(|stage| format!("{stage} {:.1}", metrics.stage_seconds(stage))).collect();
@@ -184,7 +176,6 @@ fn fragments(metrics: &Metrics) -> f64 {
     GROUPS.iter().map(|group| metrics.get(&format!("throng_fragments_total{{group=\"{group}\"}}"))).sum()
 }
 
-/// Runs everything that needs a broker.
 fn topics(report: &mut Report, input: &Input, folder: &Path, files: &Path, broker: &Broker, file_rate: f64) {
     let brokers = broker.bootstrap();
     let cluster = client::cluster(&brokers);
@@ -240,7 +231,7 @@ fn topics(report: &mut Report, input: &Input, folder: &Path, files: &Path, broke
     daemon.stop();
 }
 
-/// Measures latencies at half of the measured rate, with the same daemon: its ledger is warm and its plan exists.
+/// Measures latencies at half of the measured rate, with the same daemon.
 fn latencies(
     report: &mut Report,
     input: &Input,
@@ -297,7 +288,7 @@ fn latencies(
     }
 }
 
-/// Checks that no records were lost, because a rate is meaningless otherwise.
+/// A rate with lost records is meaningless.
 fn conserved(metrics: &Metrics, records: u64) {
     let settled: f64 = ["released", "suppressed", "dead_lettered", "dropped"].iter().map(|o| metrics.records(o)).sum();
     let held = metrics.get("throng_records_held");
@@ -321,8 +312,7 @@ fn remove(file: &Path) {
     std::fs::remove_file(file).unwrap_or_else(|why| panic!("{}: {why}", file.display()));
 }
 
-/// Removes the temporary files on a signal, which ends the process without destructors. The keeper of the broker sees
-/// the end of its pipe, and throng receives the signal from the same terminal.
+/// Removes the temporary files on a signal, which ends the process without destructors.
 fn remove_when_interrupted(folder: &Path) {
     let folder = folder.to_owned();
     let signals = [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM];

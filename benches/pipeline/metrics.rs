@@ -7,7 +7,6 @@ use std::time::Duration;
 
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// All series at one time, by the text before their value.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics(BTreeMap<String, f64>);
 
@@ -35,7 +34,7 @@ impl Metrics {
     /// Returns the value of a series; the name includes the labels.
     ///
     /// # Panics
-    /// If there is no such series, because a row would otherwise show 0.
+    /// If there is no such series.
     pub fn get(&self, series: &str) -> f64 {
         *self.0.get(series).unwrap_or_else(|| panic!("/metrics has no {series}"))
     }
@@ -48,7 +47,6 @@ impl Metrics {
         self.records("consumed") as u64
     }
 
-    /// Returns the seconds of all batches in a stage.
     pub fn stage_seconds(&self, stage: &str) -> f64 {
         self.get(&format!("throng_batch_duration_seconds_sum{{stage=\"{stage}\"}}"))
     }
@@ -70,7 +68,6 @@ impl Metrics {
     }
 }
 
-/// Cumulative counts by upper bound.
 pub struct Histogram {
     buckets: Vec<(f64, f64)>,
 }

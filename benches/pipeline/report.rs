@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use crate::machine::Spent;
 
-/// Measurements in their order.
 #[derive(Default)]
 pub struct Report {
     head: Vec<String>,
@@ -18,7 +17,7 @@ impl Report {
         self.head.push(line);
     }
 
-    /// Adds a measurement of `records` in `spent`. `rate` replaces the quotient of the two.
+    /// Adds a measurement. `rate` replaces the quotient of `records` and `spent`.
     pub fn rate(&mut self, what: &str, records: u64, spent: Spent, rate: Option<f64>) -> f64 {
         let rate = rate.unwrap_or(records as f64 / spent.seconds);
         let Spent { seconds, throng, broker, bench, others } = spent;

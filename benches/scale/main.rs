@@ -1,13 +1,9 @@
-//! Benchmark of several instances, measured from outside: `./dev bench scale`.
-//!
-//! The same records of the same topic are processed by one, two and four instances on one machine with the same total
-//! batch size, and by one instance with their smaller batches. It measures released records, loss, total speed, and
-//! takeover time after one instance is killed.
+//! Benchmark of one, two and four instances on the same topic: `./dev bench scale`. It measures released records, loss,
+//! speed, and takeover time after a kill.
 //!
 //! `THRONG_BENCH_RECORDS` sets the number of records (default 200,000). `THRONG_BENCH_RESTORE=1000000,10000000`
-//! measures instead the time to restore the state of a partition with this number of entries.
-//! `THRONG_BENCH_SIMULATE=1` compares the changelog of a large group with the formulas of `docs/operation.md`, without
-//! Kafka.
+//! measures the restore of that number of entries. `THRONG_BENCH_SIMULATE=1` compares the changelog with the formulas
+//! of `docs/operation.md`.
 
 #[allow(dead_code, reason = "the scenario tests use the rest")]
 #[path = "../../tests/support/copies.rs"]
@@ -41,23 +37,19 @@ use kafka::{Broker, Record};
 
 const CONFIGURATION: &str = "config/wearable.toml";
 const PARTITIONS: i32 = 8;
-/// Records per batch of all instances together.
 const BATCH: u64 = 10_000;
-/// Records per write.
 const PORTION: usize = 20_000;
 const PATIENCE: Duration = Duration::from_secs(300);
 /// Records that may remain withheld per instance.
 const WAITING: u64 = 50;
 
-/// Division of the records.
 #[derive(Clone, Copy)]
 struct Way {
     instances: u64,
-    /// Number of batches of one instance that equal one batch of all instances.
+    /// Batches of one instance that equal one batch of all instances.
     parts: u64,
 }
 
-/// Result of a run.
 struct Outcome {
     loss: f64,
     suppressed: f64,
@@ -66,7 +58,7 @@ struct Outcome {
 }
 
 fn main() {
-    // `cargo test --benches` runs this without the flag and only checks that it builds.
+    // `cargo test --benches` runs this without the flag.
     if !std::env::args().any(|argument| argument == "--bench") {
         println!("the benchmark of several instances runs with `./dev bench scale`");
         return;
@@ -99,7 +91,7 @@ fn main() {
     println!(
         "| instances | records a batch | mean loss | suppressed, % | records/s, all | goes on after a kill, s |\n|---:|---:|---:|---:|---:|---:|"
     );
-    // One instance also runs with the smaller batches of two and four, to measure their cost alone.
+    // The smaller batches of two and four measure their cost alone.
     for (instances, parts) in [(1, 1), (1, 2), (1, 4), (2, 2), (4, 4)] {
         let way = Way { instances, parts };
         let Some(outcome) = measured(way, &input, folder.path()) else { return };
@@ -113,7 +105,6 @@ fn row(way: Way, outcome: &Outcome) {
     println!("| {} | {} | {loss:.4} | {suppressed:.2} | {rate:.0} | {again} |", way.instances, BATCH / way.parts);
 }
 
-/// Writes the next `records` of the input to the partitions of the source topic in turn.
 fn write(broker: &Broker, lines: &mut input::Lines, records: u64) {
     let mut left = records;
     while left > 0 {
@@ -128,7 +119,6 @@ fn write(broker: &Broker, lines: &mut input::Lines, records: u64) {
     }
 }
 
-/// Starts a broker with the topics of the group; `None` without a broker.
 fn stage() -> Option<Broker> {
     let broker = Broker::start()?;
     for topic in ["wearable.raw", "wearable.sanitized"] {
@@ -139,7 +129,7 @@ fn stage() -> Option<Broker> {
     Some(broker)
 }
 
-/// Runs one division; `None` without a broker.
+/// Returns `None` without a broker.
 fn measured(way: Way, input: &Input, folder: &Path) -> Option<Outcome> {
     let broker = stage()?;
     let run = folder.join(format!("{}-{}", way.instances, way.parts));
@@ -180,7 +170,7 @@ fn measured(way: Way, input: &Input, folder: &Path) -> Option<Outcome> {
     Some(Outcome { loss, suppressed, rate, takes_over })
 }
 
-/// Mean loss of batches, weighted by the records consumed since the previous sample.
+/// Weighted by the records consumed since the previous sample.
 #[derive(Default)]
 struct Losses {
     weighed: f64,
@@ -189,7 +179,6 @@ struct Losses {
     consumed_since_first: f64,
 }
 
-/// Samples all instances until together they have consumed `records`.
 fn watch(daemons: &mut [Daemon], records: u64, losses: &mut Losses) {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -218,7 +207,7 @@ fn watch(daemons: &mut [Daemon], records: u64, losses: &mut Losses) {
                 none => *none = Some((now, now)),
             }
         }
-        // A few records remain withheld until more subjects arrive, or until the end.
+        // A few records remain withheld.
         if consumed + WAITING * daemons.len() as u64 >= records {
             return;
         }

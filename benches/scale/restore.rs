@@ -1,6 +1,5 @@
-//! Benchmark of the restore of a partition's state. Entries of the release log are written to a changelog partition,
-//! then read as by an instance that is assigned the partition. A reader that only counts the same records, in the
-//! same run, shows the cost of client and broker alone.
+//! Benchmark of the restore of a partition's state from its changelog, compared with a reader that only counts the
+//! records.
 
 use super::kafka::{Broker, Record};
 use std::collections::BTreeSet;
@@ -12,14 +11,12 @@ use throng_kafka::connection::KafkaCluster;
 
 const PORTION: u64 = 50_000;
 
-/// Returns the peak memory of this process so far in MiB; 0 if the system does not report it.
 fn peak_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).map_or(0, |kib| kib / 1024)
 }
 
-/// Prints one row per number of entries.
 pub fn run(broker: &Broker, numbers: &[u64]) {
     println!(
         "| entries | bytes an entry | written, s | restored, s | entries/s | read and counted alone, s | ratio | peak memory, MiB |"

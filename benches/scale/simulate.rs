@@ -1,6 +1,4 @@
-//! Simulation of the changelog of a large group without Kafka. The entries of one partition are written, compacted
-//! and read as by the daemon and a broker, and compared with the formulas of `docs/operation.md`. Partitions are
-//! independent, so one represents all.
+//! Simulation of one partition of a large group's changelog, compared with the formulas of `docs/operation.md`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
@@ -10,39 +8,32 @@ use throng::daemon::state::state_keys::StateKeys;
 use throng_core::stream::release_sink::ChangelogRecord;
 use throng_core::values::raw_batch::RecordPosition;
 
-/// Bytes per record in a log segment in addition to key and value: lengths, offset and time as small numbers, and a
-/// part of the batch header.
+/// Bytes per record in a log segment in addition to key and value.
 const FRAME: f64 = 12.0;
 
-/// Dirty share of the log at which a broker compacts a partition (`min.cleanable.dirty.ratio`).
+/// Dirty share at which a broker compacts a partition (`min.cleanable.dirty.ratio`).
 const DIRTY: f64 = 0.5;
 
-/// Load of a group.
 #[derive(Clone, Copy)]
 struct Load {
     records_a_second: f64,
     partitions: f64,
     people: f64,
-    /// Fill time of a batch, in seconds.
     batch: f64,
-    /// Attribute groups released once per window, and the window length in seconds.
+    /// Attribute groups released once per window, and the window in seconds.
     said_groups: f64,
     window: f64,
-    /// Share of the records that are withheld until the batch after the next.
     waiting: f64,
 }
 
-/// Figures of one partition.
 #[derive(Clone, Copy)]
 struct Figures {
     bytes_a_record: f64,
-    /// Entries with a value.
     live: f64,
-    /// Maximum records of the log.
     most: f64,
 }
 
-/// Returns the bytes of a record in the log: key, value and frame.
+/// Key, value and frame.
 fn bytes(record: &ChangelogRecord) -> f64 {
     (record.key.len() + record.value.as_ref().map_or(0, Vec::len)) as f64 + FRAME
 }
@@ -60,7 +51,7 @@ fn said(person: u64, group: u64, until: f64) -> ChangelogEntry {
     )
 }
 
-/// Returns a wearable record that is withheld for one of its groups.
+/// Withheld for one of its groups.
 fn waiting(number: u64) -> ChangelogEntry {
     let cells = (0..25).map(|at| format!("\"value {at} {}\"", number % 10)).collect();
     ChangelogEntry::Waiting(Box::new(StoredRow {
@@ -78,7 +69,6 @@ fn waiting(number: u64) -> ChangelogEntry {
     }))
 }
 
-/// Computes the figures by the formulas.
 fn model(load: &Load, codec: &EntryCodec) -> Figures {
     let set = |entry: &ChangelogEntry| bytes(&codec.set((0, 0), entry));
     let row = waiting(123_456);
@@ -91,12 +81,12 @@ fn model(load: &Load, codec: &EntryCodec) -> Figures {
     let written = set(&progress(1_000)) / load.batch
         + said_a_second * set(&said(1 << 60, 1, 2e9))
         + waiting_a_second * (set(&row) + removed);
-    // On average a row is withheld for two batches minus half of its first batch.
+    // A row is withheld for two batches minus half of its first batch.
     let live = 1.0 + people * load.said_groups + waiting_a_second * 2.0 * load.batch;
     Figures { bytes_a_record: written / records, live, most: live / (1.0 - DIRTY) }
 }
 
-/// Simulates one partition batch by batch over `seconds`, and returns the longest log.
+/// Simulates one partition over `seconds`, and returns the longest log.
 fn simulated(load: &Load, codec: &EntryCodec, seconds: f64) -> (Figures, Vec<ChangelogRecord>) {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut random = move || {
@@ -107,7 +97,7 @@ fn simulated(load: &Load, codec: &EntryCodec, seconds: f64) -> (Figures, Vec<Cha
     };
     let people = load.people / load.partitions;
     let a_batch = (load.records_a_second / load.partitions * load.batch) as u64;
-    // Windows end at random times, as in a group that has run for long.
+    // Windows end at random times, as in a long run.
     let ends = load.window + load.partitions * people / load.records_a_second;
     let mut until: BTreeMap<u64, f64> = (0..people as u64).map(|person| (person, random() * ends)).collect();
     let groups = 0..load.said_groups as u64;
@@ -155,14 +145,12 @@ fn simulated(load: &Load, codec: &EntryCodec, seconds: f64) -> (Figures, Vec<Cha
     (Figures { bytes_a_record: written / records as f64, live, most: longest.len() as f64 }, longest)
 }
 
-/// Returns the last value of each key, without removed keys.
 fn compacted(log: Vec<ChangelogRecord>) -> Vec<ChangelogRecord> {
     let last: HashMap<Vec<u8>, usize> = log.iter().enumerate().map(|(at, record)| (record.key.clone(), at)).collect();
     let stays = |(at, record): &(usize, ChangelogRecord)| record.value.is_some() && last[&record.key] == *at;
     log.into_iter().enumerate().filter(stays).map(|(_, record)| record).collect()
 }
 
-/// Prints the loads, by formula and by simulation.
 pub fn run() {
     let codec = EntryCodec::new(&StateKeys::derive(b"a secret of the benchmark"), "bench");
     let million = Load {

@@ -34,12 +34,10 @@ use throng_core::values::subject_digest::SubjectDigester;
 use throng_formats::JsonCodec;
 use throng_formats::LineFormat;
 
-/// Batch clock; one second passes per batch.
 const START_MS: i64 = 1_767_621_600_000;
 
 const FILE: &str = "config/wearable.toml";
 
-/// Pipeline between codec and sink, with a preceding stream of records.
 pub struct Stand {
     pub config: Config,
     schema: Arc<Schema>,
@@ -63,7 +61,7 @@ pub struct Stand {
 }
 
 impl Stand {
-    /// Creates a pipeline with a plan from `warm` batches of `rows` records, after the release of as many.
+    /// Creates a pipeline with a plan from `warm` batches of `rows` records.
     pub fn warm(rows: usize, warm: usize) -> Self {
         let config =
             throng::config::load(FILE.as_ref(), [("THRONG__STATE__SECRET_FILE".to_owned(), String::new())].into_iter())
@@ -72,8 +70,7 @@ impl Stand {
         Self::warm_as(config, schema, rows, warm)
     }
 
-    /// Creates a pipeline as [`warm`](Self::warm), with blood groups as sensitive values of the body group, kept
-    /// diverse by `diversity`.
+    /// Creates a pipeline as [`warm`](Self::warm), with blood groups as sensitive values kept diverse by `diversity`.
     pub fn warm_and_diverse(diversity: DiversityKind, rows: usize, warm: usize) -> Self {
         let mut config =
             throng::config::load(FILE.as_ref(), [("THRONG__STATE__SECRET_FILE".to_owned(), String::new())].into_iter())
@@ -142,7 +139,6 @@ impl Stand {
         stand
     }
 
-    /// Makes a plan from `warm` further batches of `rows` records.
     fn learn(&mut self, rows: usize, warm: usize) {
         for _ in 0..warm {
             let batch = self.batch(rows);
@@ -153,7 +149,6 @@ impl Stand {
         self.name_groups();
     }
 
-    /// Returns the next encoded records of the stream.
     pub fn batch(&mut self, rows: usize) -> CodeBatch {
         let mut input = InputBatch::new(self.schema.attributes.len(), 0);
         let mut line = Vec::new();
@@ -198,7 +193,6 @@ impl Stand {
             .expect("the treatment proposes what may leave")
     }
 
-    /// Treats, verifies and records a batch.
     pub fn release(&mut self, rows: usize) -> ReleasableBatch {
         let batch = self.batch(rows);
         let verified = self.verify(self.treat(&batch).groups, &batch);
@@ -207,7 +201,6 @@ impl Stand {
         verified
     }
 
-    /// Names the groups, as the daemon does when it adopts a plan.
     fn name_groups(&mut self) {
         let names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
         self.names =

@@ -1,5 +1,5 @@
-//! Decodes one Avro record of some schema: it is read or refused, and a refused record changes nothing. The first
-//! byte selects the schema; input that is a schema is compiled, too.
+//! Decodes one Avro record; a refused record changes nothing. The first byte selects the schema; input that is a schema
+//! is compiled, too.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -32,7 +32,7 @@ fuzz_target!(|data: &[u8]| {
     let limits = DecodeLimits { max_record_bytes: 4096, max_depth: 8, max_elements: 100, max_repeated_bytes: 1 << 20 };
     let text = std::str::from_utf8(data).unwrap_or_default();
     if AvroCodec::new(text, &fields, limits, UnknownCellPolicy::Drop).is_ok() {
-        // For an arbitrary schema only termination is checked.
+        // Only termination is checked.
     }
     let schema = SCHEMAS[usize::from(choice) % SCHEMAS.len()];
     let codec = AvroCodec::new(schema, &fields, limits, UnknownCellPolicy::Drop).expect("a schema");

@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use throng::config::{Config, parse};
 
 fuzz_target!(|text: &str| {
-    // These keys name files that are read immediately, and the fuzzer could name any path.
+    // These keys name files, and the fuzzer could name any path.
     if ["secret_file", "token_file", "key_file"].iter().any(|key| text.contains(key)) || text.contains('\\') {
         return;
     }

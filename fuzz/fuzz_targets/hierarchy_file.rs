@@ -1,5 +1,5 @@
-//! Reads the file of a generalization hierarchy. An accepted one covers each value on each level, with losses between
-//! 0 and 1. Text and value set of a cell are one to one.
+//! Reads a hierarchy file. An accepted one covers each value on each level, with losses between 0 and 1; text and value
+//! set of a cell are one to one.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

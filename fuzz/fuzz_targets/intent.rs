@@ -1,4 +1,4 @@
-//! Reads the intent of a batch, as stored under its seal. It is unchanged after writing and reading.
+//! Reads the intent of a batch. It is unchanged after writing and reading.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Decodes one JSON record. A refused record changes nothing. The cells of a read record are equal after writing and
-//! reading, and every cell has a code within the bounds of its attribute.
+//! Decodes one JSON record; a refused record changes nothing. Cells are equal after writing and reading, with codes
+//! within their bounds.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -19,7 +19,6 @@ fn json_of(token: RawToken<'_>) -> Option<String> {
     })
 }
 
-/// Returns the record with exactly these cells.
 fn record_of(tokens: &[RawToken<'_>]) -> String {
     let member = |(attribute, token): (&std::sync::Arc<throng_core::values::schema::Attribute>, &RawToken<'_>)| {
         let json = json_of(*token)?;
@@ -58,8 +57,7 @@ fuzz_target!(|data: &[u8]| {
             check_cell(&mut books[attribute], &mut fresh[attribute], *token);
         }
     }
-    // The same bytes are read as a message with records as elements. Each element becomes a row or is refused, unless
-    // the whole message is refused.
+    // As a message with records as elements.
     let within = |name: &str| FieldPath { pointer: vec!["list".to_owned(), name.to_owned()], elements: Some(1) };
     let exploding = JsonCodec::new(&[FieldPath::top_level("name"), within("rate"), within("0")], limits);
     let mut many = RawBatch::new(3);
@@ -72,7 +70,6 @@ fuzz_target!(|data: &[u8]| {
             assert!(places.iter().copied().eq(1..=places.len() as u32), "each element once");
         }
     }
-    // The reader for files without a schema.
     let mut keys = SchemalessJsonCodec::new(limits, None, 16);
     let mut wide = RawBatch::new(0);
     if keys.decode(data, AT, &mut wide).is_ok() {

@@ -1,5 +1,5 @@
-//! Merges shards and deltas of the ledger. A merged ledger writes shards that produce the same ledger, and a delta
-//! applied again changes nothing.
+//! Merges shards and deltas of the ledger. A merged ledger is unchanged after writing and reading; a repeated delta
+//! changes nothing.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -17,7 +17,7 @@ fn empty() -> SubjectLedger {
     SubjectLedger { supporters: Some(SupporterTable::new(limits)), release_log: Some(ReleaseLog::new(DAY_MS, 10_000)) }
 }
 
-/// Returns everything that a ledger writes: tenure and budgets, and the release log.
+/// Tenure and budgets, and the release log.
 fn shards(ledger: &SubjectLedger) -> Vec<(SupportShard, Vec<(u128, i64)>)> {
     let (supporters, release_log) =
         (ledger.supporters.as_ref().expect("kept"), ledger.release_log.as_ref().expect("kept"));

@@ -1,5 +1,4 @@
-//! Reads a line back into cells, as in verification. An accepted line is exactly the line that would be written for
-//! these cells, so no other line is counted.
+//! Reads a line back into cells, as in verification. An accepted line is exactly the line that would be written.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +6,6 @@ use throng_formats::{LineFormat, NestingStep};
 
 const NAMES: [&str; 3] = ["age", "zip", "a\"b"];
 
-/// Places of the attributes in nested lines: side by side, and in an array.
 fn nested() -> LineFormat {
     let way = |segments: &[&str]| {
         segments.iter().map(|segment| NestingStep::from_segment((*segment).to_owned())).collect::<Vec<_>>()

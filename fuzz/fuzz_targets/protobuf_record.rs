@@ -1,5 +1,5 @@
-//! Decodes one Protobuf message of some schema: it is read or refused, and a refused message changes nothing. The
-//! first byte selects the message; input that is schema text is compiled, too.
+//! Decodes one Protobuf message; a refused message changes nothing. The first byte selects the message; input that is
+//! schema text is compiled, too.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -34,7 +34,7 @@ static CODECS: LazyLock<Vec<ProtobufCodec>> = LazyLock::new(|| {
     (0..4).map(codec).collect()
 });
 
-/// Codecs with records in the items of a list, or of a list inside a map or another list.
+/// Records in the items of a list, or of a list inside a map or another list.
 static EXPLODING: LazyLock<Vec<ProtobufCodec>> = LazyLock::new(|| {
     let schema = ProtobufSchema::compile_proto_texts(SCHEMA, &[]).expect("a schema");
     let codec = |(at, way, within): &(u64, &[&str], &[&str])| {
@@ -66,15 +66,14 @@ fuzz_target!(|data: &[u8]| {
     let Some((&choice, data)) = data.split_first() else { return };
     let text = std::str::from_utf8(data).unwrap_or_default();
     if ProtobufSchema::compile_proto_texts(text, &[]).is_ok() {
-        // For an arbitrary schema only termination is checked.
+        // Only termination is checked.
     }
     let codec = &CODECS[usize::from(choice) % CODECS.len()];
     let mut batch = RawBatch::new(fields().len());
     let read = codec.decode(data, AT, &mut batch).is_ok();
     assert_eq!(batch.rows(), usize::from(read));
     assert!(read || batch.unknown_cells == 0, "a refused record left something");
-    // The same bytes are read as a message with records as elements. Each element becomes a row or is refused, unless
-    // the whole message is refused.
+    // As a message with records as elements.
     let mut many = RawBatch::new(2);
     match EXPLODING[usize::from(choice) % EXPLODING.len()].decode(data, AT, &mut many) {
         Err(_) => assert_eq!((many.rows(), many.take_refused().len(), many.unknown_cells), (0, 0, 0)),

@@ -1,5 +1,4 @@
-//! Parses a record schema. An accepted one keeps its fingerprint when read again, and its hierarchies expect losses
-//! between 0 and 1. A refused one gives the reason.
+//! Parses a record schema. An accepted one keeps its fingerprint when read again. A refused one gives the reason.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -11,7 +10,7 @@ use throng_fuzz::{check_cell, codebooks};
 const CELLS: [&str; 7] = ["", "7", "-12.5", "2021-05-24", "2021-05-24T10:00:00Z", "47.37,8.54", "true"];
 
 fuzz_target!(|text: &str| {
-    // Hierarchy files have a separate target, and the fuzzer could name any path here.
+    // The fuzzer could name any path here.
     if text.contains("path") {
         return;
     }

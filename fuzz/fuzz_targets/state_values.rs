@@ -1,5 +1,5 @@
-//! Reads the other values of the state, selected by the first byte. Each is unchanged after writing and reading. Rows
-//! of the window become a batch of their length, and unsealed bytes do not open.
+//! Reads other values of the state, selected by the first byte. Each is unchanged after writing and reading; unsealed
+//! bytes do not open.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -13,7 +13,6 @@ use throng::daemon::state::state_keys::StateKeys;
 use throng::start::run_findings::RunStatistics;
 use throng_fuzz::{RECORD, codebooks, survives};
 
-/// Attributes in the rows of the window.
 const REMEMBERED: [usize; 3] = [0, 1, 7];
 
 fn rows(data: &[u8]) {

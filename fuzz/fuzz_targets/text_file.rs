@@ -1,5 +1,4 @@
-//! Reads a file of records: CSV with one of two separators, or NDJSON. Reading record by record gives the same rows
-//! and rejections as reading in one pass.
+//! Reads a file of records: CSV or NDJSON. Record by record gives the same rows and rejections as one pass.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -24,7 +23,6 @@ fn open(format: FileFormat) -> Option<FileSource> {
     FileSource::open(Path::new(&*FILE), format, &fields, limits, UnknownCellPolicy::Drop).ok()
 }
 
-/// Reads the next records and appends them as text to `found`; returns true at the end, or if the file is invalid.
 fn read(source: &mut FileSource, most: usize, found: &mut Vec<String>) -> bool {
     let mut batch = RawBatch::new(RECORD.attributes.len());
     let mut rejected = Vec::new();

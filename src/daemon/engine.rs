@@ -1,17 +1,8 @@
-//! The engine processes one batch from raw tokens to a committed release, and keeps all state between batches.
+//! The engine processes one batch from raw tokens to a committed release, and keeps all state between batches. An
+//! aborted batch changes no state except dictionary entries, which do not affect the output.
 //!
-//! State changes only after the batch is released. An aborted batch leaves the engine unchanged, except for
-//! dictionary entries, which do not affect the output.
-//!
-//! | module | content |
-//! |---|---|
-//! | `core` | the parts of the engine and its interface for the daemon |
-//! | `build` | construction of an engine from a configuration and a state directory |
-//! | `gather` | first steps of a batch: encoding, joins, held records, contribution limits |
-//! | `release` | one type per step of a batch, its treatment and verification, cohort statistics |
-//! | `learn` | learned statistics and their eviction; searches for plans and evidence on separate threads |
-//! | `report` | reports, metrics and the audit record of a batch |
-//! | `durable` | state that moves with its partition, erasure of subjects |
+//! `build` constructs the engine; `gather`, `release` and `report` process a batch; `learn` makes plans; `durable`
+//! holds state that moves with its partition.
 
 pub mod build;
 mod core;

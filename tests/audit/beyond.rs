@@ -1,4 +1,4 @@
-//! Tests data sets of several Parquet files, in memory and in a temporary file: the reports are equal.
+//! Tests data sets of several Parquet files: equal reports in memory and in a temporary file.
 
 use std::fs::File;
 use std::path::Path;
@@ -12,13 +12,11 @@ use serde_json::Value;
 use crate::audit::place::Place;
 use crate::support::small_disk::SmallDisk;
 
-/// Returns a reproducible pseudo-random number.
 fn roll(seed: &mut u64, sides: u64) -> u64 {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     ((*seed >> 33) % sides).min((*seed >> 17) % sides)
 }
 
-/// Returns rows of a file: a subject, small columns, and a number with many values. Some cells are missing.
 fn rows(count: usize, seed: u64) -> RecordBatch {
     let mut seed = seed;
     let mut column = |sides: u64, missing: u64| -> Vec<Option<u64>> {
@@ -62,7 +60,6 @@ fn write(path: &Path, batch: &RecordBatch) {
     writer.close().expect("closed");
 }
 
-/// Creates three files with more cells than fit in 2 MiB.
 fn data_set() -> Place {
     let place = Place::new();
     for (name, count, seed) in [("a", 16_000, 1), ("b", 1, 2), ("c", 14_000, 3)] {
@@ -71,7 +68,6 @@ fn data_set() -> Place {
     place
 }
 
-/// Removes the parts of a report that depend on the storage of the table.
 fn answer(mut report: Value) -> Value {
     let keys = report.as_object_mut().expect("an object");
     for key in ["seconds", "timings", "evaluated", "pruned"] {
@@ -91,7 +87,7 @@ fn audit_with_temp_file_gives_the_report_of_memory() {
         "--k 3 --strategy greedy --rows 10",
     ] {
         let held = answer(place.report(&format!("days --format parquet {options}")));
-        // The limit is exceeded: the cells are written to the file.
+        // Above the limit, cells are written to the file.
         let spilled = answer(place.report(&format!("days --format parquet {options} --memory 2MiB --temp temp")));
         assert_eq!(spilled, held, "{options}");
         assert_eq!(
@@ -161,7 +157,6 @@ fn audit_of_damaged_parquet_names_the_row_group() {
     place.audit("days --format parquet --k 3").refuses(1, &["days/c.parquet", "row group", "of 14"]);
 }
 
-/// The values of a column exceed the memory limit: it is reported early as an identifier and not stored.
 #[test]
 fn audit_drops_columns_with_too_many_values() {
     let place = Place::new();
@@ -176,7 +171,7 @@ fn audit_drops_columns_with_too_many_values() {
     assert_eq!(report["standalone_identifiers"], serde_json::json!(["number"]));
     assert_eq!((&report["rows"], &report["risk"]["smallest_class"]), (&60_000.into(), &8571.into()));
     assert!(report["notes"].to_string().contains("too many distinct values"), "{}", report["notes"]);
-    // Too many values to hold, but no identifier: the column is refused by name.
+    // Too many values to hold, but no identifier.
     let few: Vec<i64> = numbers.iter().map(|number| number / 4).collect();
     let batch = RecordBatch::try_from_iter([("few", Arc::new(Int64Array::from(few)) as ArrayRef)]);
     write(&place.0.path().join("few.parquet"), &batch.expect("a column"));
@@ -194,7 +189,6 @@ fn audit_of_several_files_is_one_table() {
         apart["input"] = together["input"].clone();
         assert_eq!(apart, together, "{more}");
     }
-    // A directory, a pattern and a file, compressed or not.
     for (name, rows) in
         [("old/1.csv", "1,a\n1,a\n"), ("old/2.csv", "1,a\n"), ("2025.csv", "2,b\n"), ("2026.csv", "1,a\n")]
     {
@@ -203,7 +197,6 @@ fn audit_of_several_files_is_one_table() {
     }
     let report = place.report("old 2025.csv 2026.c* --k 2 --rows 1");
     assert_eq!((&report["rows"], &report["input"]), (&5.into(), &"old and 2 more".into()));
-    // Records are numbered over all files, in the order of the arguments.
     assert_eq!(report["riskiest"]["records"][0]["record"], 4);
     place.write("a.ndjson", "{\"age\":1}\n{\"age\":1,\"sex\":\"a\"}\n");
     place.write("b.ndjson", "{\"sex\":\"b\"}\n");
@@ -222,11 +215,9 @@ fn audit_of_incompatible_files_is_refused() {
     place.audit("days days/b.parquet --k 2 --format parquet").refuses(1, &["days/b.parquet", "two names of one file"]);
     place.audit("a.csv nowhere.csv --k 2").refuses(1, &["nowhere.csv"]);
     place.audit("a.csv b.csv --k 2").refuses(1, &["b.csv", "cannot use the"]);
-    // The page overwrites none of them.
     place.audit("a.csv b.csv --k 2 --html b.csv").refuses(2, &["b.csv"]);
 }
 
-/// A dropped column stores no values, but a wrong type still makes a record invalid.
 #[test]
 fn audit_checks_types_of_dropped_columns() {
     let place = Place::new();

@@ -12,7 +12,7 @@ fn audit_of_census_matches_a_count_by_hand() {
     let place = Place::with("census.csv", CENSUS);
     let report = place.report("census.csv --k 3");
     assert_eq!((&report["rows"], &report["subjects"], &report["complete"]), (&12.into(), &Value::Null, &true.into()));
-    // (60, Male) ×2 and (60, Female) ×1; (Male, Doctorate) ×2, (Female, Doctorate) ×4. Every other pair has at least
+    // (60, Male) ×2 and (60, Female) ×1; (Male, Doctorate) ×2, (Female, Doctorate) ×4. Every other pair: at least
     // three.
     assert_eq!(sets(&report, "minimal_qids"), ["age+sex", "education+sex"]);
     assert_eq!(sets(&report, "maximal_non_qids"), ["race+sex", "age+education+race"]);
@@ -89,12 +89,10 @@ fn audit_is_equal_for_every_strategy_and_format() {
     }
 }
 
-/// Checks every key of the report, because other programs read it.
 #[test]
 fn audit_report_has_all_keys() {
     let place = Place::with("t.csv", "who,mail,city\na,a@example.org,Zug\nb,b@example.org,Bern\nc,c@example.org,Zug\n");
     let mut report = place.report("t.csv --k 2 --subject who --threads 1 --show-values");
-    // Keys that depend on the clock and the strategy.
     let report = report.as_object_mut().expect("an object");
     for key in ["seconds", "timings", "evaluated", "pruned"] {
         assert!(report.remove(key).is_some(), "{key}");
@@ -179,7 +177,6 @@ widths = [50]
     );
     let report = place.report("t.csv --schema schema.toml --k 2");
     assert_eq!((&report["rows"], &report["subjects"], &report["without_subject"]), (&4.into(), &4.into(), &1.into()));
-    // The firmware opts out of the search but is still reported.
     assert_eq!(report["standalone_identifiers"], serde_json::json!(["badge", "firmware"]));
     assert_eq!(
         sets(&report, "minimal_qids"),
@@ -218,7 +215,7 @@ fn audit_time_limit_is_reported() {
     assert!(place.read("page.html").contains("The search was cut short"));
 }
 
-/// An excerpt of a real census, with all 511 sets by definition.
+/// Census excerpt, with all 511 sets by definition.
 #[test]
 #[ignore = "needs the data folder that THRONG_TEST_DATA names"]
 fn real_data_audit_of_adult_equals_a_recount() {
@@ -255,8 +252,7 @@ fn real_data_audit_of_adult_equals_a_recount() {
     assert_eq!(report["minimal_qids"], serde_json::json!(expected));
 }
 
-/// Four subjects per city. The second record of a subject has another job. Inferences shared by two subjects are not
-/// shown.
+/// Four subjects per city. The second record of a subject has another job.
 const CITIES: &str = "who,zip,city,job
 a,8001,Zug-am-See,smith
 b,8001,Zug-am-See,smith
@@ -282,11 +278,11 @@ fn audit_inferences_are_counted_in_subjects() {
             "probability": records as f64 / given as f64, "expected": expected
         })
         .to_string();
-        // Parsed like the report, because numbers pass through text.
+        // Numbers pass through text in the report.
         serde_json::from_str::<serde_json::Value>(&text).expect("JSON")
     };
-    // 3011 has four subjects and six records. 8001 and 8002 have two subjects each. Three subjects of Zug are smiths
-    // in three of its records. The clerks of Bern are two subjects with more records.
+    // 3011 has four subjects and six records, 8001 and 8002 two subjects each. Three subjects of Zug are smiths. The
+    // clerks of Bern are two subjects with more records.
     let expected = [
         by_hand("city", "zip", 6, 4, 6, 6.0 / 11.0),
         by_hand("zip", "city", 6, 4, 6, 6.0 / 11.0),
@@ -298,7 +294,7 @@ fn audit_inferences_are_counted_in_subjects() {
         (&report["inference_pairs"], &report["inference_pairs_of"]),
         (&serde_json::json!(3), &serde_json::json!(3))
     );
-    // Counted in records, the clerks are enough.
+    // Counted in records, the clerks suffice.
     let records = place.report("t.csv --k 3 --columns zip,city,job");
     let surest = |report: &serde_json::Value| {
         let all = report["inferences"].as_array().expect("a list").clone();
@@ -357,7 +353,6 @@ fn audit_riskiest_records_match_a_count_by_hand() {
     let page = place.read("page.html");
     assert!(outcome.stdout.contains("Riskiest records") && outcome.stdout.contains("education + sex"));
     assert!(page.contains("The riskiest records") && page.contains("--rows 3"));
-    // Without the option the report has no single records.
     assert!(place.report("census.csv --k 3").get("riskiest").is_none());
     assert!(!place.audit("census.csv --k 3").stdout.contains("Riskiest"));
     assert_eq!(place.audit("census.csv --k 3 --rows 0").code, 2);

@@ -6,7 +6,6 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Folder for audits.
 pub struct Place(pub TempDir);
 
 pub struct Outcome {
@@ -34,7 +33,6 @@ impl Place {
         std::fs::read_to_string(self.0.path().join(name)).expect("a file of text")
     }
 
-    /// Runs `throng audit` with arguments separated by spaces.
     pub fn audit(&self, words: &str) -> Outcome {
         self.fed(words, b"")
     }
@@ -44,7 +42,7 @@ impl Place {
             .arg("audit")
             .args(words.split_whitespace())
             .current_dir(self.0.path())
-            // Hides any GPU, so that the tests are the same on every machine.
+            // Hides any GPU.
             .env("CUDA_VISIBLE_DEVICES", "")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -67,7 +65,6 @@ impl Place {
         }
     }
 
-    /// Returns the JSON report of a successful audit.
     #[track_caller]
     pub fn report(&self, words: &str) -> Value {
         self.audit(&format!("{words} --json")).json()
@@ -100,8 +97,8 @@ pub fn sets(report: &Value, key: &str) -> Vec<String> {
     report[key].as_array().expect("a list").iter().map(names).collect()
 }
 
-/// Twelve records of a census. Each value of sex, education and race is shared by at least four records, each age by
-/// at least three. The woman of 60 with a doctorate and the two men of 60 are below k.
+/// Each value of sex, education and race is shared by at least four records, each age by at least three. The woman of
+/// 60 with a doctorate and the two men of 60 are below k.
 pub const CENSUS: &str = "age;sex;education;race\n\
     30;Male;Bachelors;White\n30;Male;Bachelors;White\n30;Male;Bachelors;White\n\
     30;Female;Bachelors;White\n30;Female;Bachelors;White\n30;Female;Bachelors;White\n\

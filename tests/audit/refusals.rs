@@ -1,4 +1,4 @@
-//! Tests bad input and bad usage: refused with position and remedy, or evaluated by the definition.
+//! Tests bad input and bad usage: refused, or evaluated by the definition.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -185,12 +185,10 @@ fn audit_names_wrong_formats_and_types_with_position() {
     place.audit("t.csv --k 2 --schema schema.toml").refuses(1, &["column 1", "\"age\"", "only by case"]);
 }
 
-/// The limit applies to any blocked read.
 #[test]
 fn audit_time_limit_bounds_reading() {
     let place = Place::with("census.csv", CENSUS);
     let begun = Instant::now();
-    // A pipe without data in the middle of a record, and one without a writer.
     let mut child = Command::new(env!("CARGO_BIN_EXE_throng"))
         .args(["audit", "-", "--format", "csv", "--k", "3", "--max-seconds", "1"])
         .current_dir(place.0.path())

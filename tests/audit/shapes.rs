@@ -1,5 +1,4 @@
-//! Tests the conversion of documents to a table: arrays, nulls above objects and constants. Also tests that the
-//! figures of a report agree.
+//! Tests the conversion of documents to a table, and the agreement of report figures.
 
 use serde_json::{Value, json};
 
@@ -10,7 +9,6 @@ fn column(report: &Value, name: &str) -> Value {
     all.iter().find(|column| column["name"] == name).unwrap_or_else(|| panic!("no column {name}: {report}")).clone()
 }
 
-/// Returns one bundle per line, as in FHIR: every attribute of a patient is inside an array.
 fn bundles() -> String {
     let bundle = |n: usize| {
         format!(
@@ -35,13 +33,11 @@ fn audit_of_arrays_gives_no_verdict() {
     let page = place.read("page.html");
     assert!(page.contains("<b>Not judged.</b>") && page.contains("The contents of the arrays were not judged."));
     assert!(!page.contains("verdict good"), "no verdict of safety");
-    // A report on a table without arrays does not mention them.
     let census = Place::with("census.csv", CENSUS);
     assert!(!census.audit("census.csv --k 3").stdout.contains("NOT JUDGED"));
     assert_eq!(census.report("census.csv --k 3")["arrays"], json!([]));
 }
 
-/// A user may paste the suggested command.
 #[test]
 fn audit_commands_quote_column_names() {
     let rows = |name: &str| format!("{{\"sex\":\"f\",\"{name}\":[1]}}\n").repeat(6);
@@ -78,10 +74,9 @@ fn audit_null_above_an_object_adds_no_column() {
     let names: Vec<&str> =
         report["attributes"].as_array().expect("a list").iter().filter_map(|a| a["name"].as_str()).collect();
     assert_eq!((names.len(), names.contains(&"vitals")), (2, false), "{names:?}");
-    // A null above the object counts as a null of the column: two values and a null.
+    // A null above the object is a null of the column.
     let pulse = column(&report, "vitals.pulse");
     assert_eq!((&pulse["distinct"], &pulse["missing"]), (&json!(3), &json!(10)));
-    // A field with only null values is a column, because it contains no object.
     place.write("n.ndjson", "{\"a\":1,\"b\":null}\n{\"a\":1,\"b\":null}\n{\"a\":1,\"b\":null}\n");
     assert_eq!(column(&place.report("n.ndjson --k 2"), "b")["missing"], 3);
 }
@@ -138,7 +133,6 @@ fn audit_page_shows_next_steps_and_digest() {
     assert!(place.read("piped.html").contains("without a digest"));
 }
 
-/// Checks the needs of screen readers, keyboards and narrow screens.
 #[test]
 fn audit_page_is_accessible() {
     let place = Place::with("census.csv", CENSUS);

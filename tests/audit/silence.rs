@@ -1,4 +1,4 @@
-//! Checks that reports show no values, and that pages run no code and load no resources.
+//! Checks that reports show no values, and that pages run no code.
 
 use crate::audit::place::{CENSUS, Place, sets};
 use crate::support::canaries::Canaries;
@@ -26,7 +26,6 @@ fn audit_shows_values_only_on_request() {
     canaries.absent_from("the page", place.read("page.html"));
     silent("t.csv --k 3 --rows 40 --json");
     silent("t.csv --k 3 --singletons mask --subject id --json");
-    // Every kind of failure.
     place.write("bad.csv", format!("id,sex\n{rows}"));
     assert_eq!(silent("bad.csv --k 3").code, 1);
     place.write("headless.csv", &rows);
@@ -42,7 +41,6 @@ fn audit_shows_values_only_on_request() {
     place.write("schema.toml", schema);
     assert_eq!(silent("t.csv --k 3 --schema schema.toml").code, 1);
     assert_eq!(silent("t.csv --k 3 --schema schema.toml --skip-unreadable").code, 1);
-    // With the option, values are shown.
     let shown = place.audit("t.csv --k 3 --show-values --html page.html");
     assert!(!canaries.found_in(shown.stdout.as_bytes()).is_empty());
     assert!(!canaries.found_in(place.read("page.html").as_bytes()).is_empty());

@@ -1,4 +1,4 @@
-//! Tests an h-ceiling with counterfeits, from the view of a user and of an attacker.
+//! Tests an h-ceiling with counterfeits, as a user and as an attacker.
 
 mod over_batches;
 
@@ -39,7 +39,6 @@ role = "sensitive"
 const SECRET: (&str, &str) = ("THRONG_SECRET", "the secret of these counterfeits");
 const ILLNESSES: [&str; 6] = ["flu", "cold", "gout", "asthma", "migraine", "angina"];
 
-/// Returns records in which the illness depends on age and place, with decreasing counts by age.
 fn people(count: u64) -> String {
     let mut state = 12_345u64;
     let mut next = |below: u64| {
@@ -78,7 +77,6 @@ fn throng(folder: &Path, args: &[&str], env: &[(&str, &str)]) -> Output {
     command.output().expect("it starts")
 }
 
-/// Anonymizes the input and returns release and catalog.
 fn release(folder: &Path, env: &[(&str, &str)]) -> (String, String) {
     let args =
         ["anonymize", "in.csv", "-c", "config.toml", "-o", "out.csv", "--catalog", "catalog", "--report", "r.json"];
@@ -92,7 +90,6 @@ fn report(folder: &Path) -> serde_json::Value {
     serde_json::from_str(&std::fs::read_to_string(folder.join("r.json")).expect("a report")).expect("JSON")
 }
 
-/// Line of a release, and whether it comes from a record. The test has the records to decide this.
 #[derive(Clone, Debug)]
 struct Line {
     class: Vec<String>,
@@ -100,8 +97,7 @@ struct Line {
     is_true: bool,
 }
 
-/// Classifies the lines of a CSV release: lines that no record generalizes to are counterfeits. Among equal lines the
-/// choice is arbitrary.
+/// Classifies the lines of a CSV release: lines that no record generalizes to are counterfeits.
 fn told_apart(folder: &Path, schema: &Path, release: &str, separator: char) -> Vec<Line> {
     let schema = Schema::load(schema).expect("a schema");
     let report = report(folder);
@@ -163,7 +159,7 @@ fn counterfeits_fill_classes_and_are_in_the_catalog() {
         catalog.lines().map(|line| CatalogGroup::parse_catalog_line(line).expect("a group")).collect();
     let said: u64 = groups.iter().flat_map(|group| &group.counterfeits).map(|(_, count)| count).sum();
     assert_eq!(said, counterfeits);
-    // Counterfeits are not marked: the order, the header and the cell texts are those of records.
+    // Counterfeits are not marked.
     let mut sorted: Vec<&str> = text.lines().skip(1).collect();
     sorted.sort_unstable();
     assert!(text.lines().skip(1).eq(sorted));
@@ -204,7 +200,6 @@ fn catalog_apply_removes_all_counterfeits() {
         }
     }
     assert!(coarse > 0 && left.values().sum::<i64>() == coarse);
-    // Another catalog, the input as output, a missing catalog.
     let refused = throng(folder.path(), &["catalog", "apply", "true.csv", "--catalog", "catalog", "-o", "x.csv"], &[]);
     assert_eq!(refused.status.code(), Some(2), "{}", String::from_utf8_lossy(&refused.stderr));
     let refused = throng(folder.path(), &["catalog", "apply", "out.csv", "--catalog", "catalog", "-o", "out.csv"], &[]);
@@ -215,7 +210,6 @@ fn catalog_apply_removes_all_counterfeits() {
     assert!(!folder.path().join("x.csv").exists());
 }
 
-/// Two releases of one file are equal, in any order of the records. Without the secret they can not be reproduced.
 #[test]
 fn counterfeits_of_a_second_release_are_equal() {
     let rows = people(2000);
@@ -229,8 +223,7 @@ fn counterfeits_of_a_second_release_are_equal() {
     assert_eq!(release(folder.path(), &[SECRET]), first, "the order of the records decides something");
     let other = release(folder.path(), &[("THRONG_SECRET", "another secret of these counterfeits")]);
     assert_ne!(other.0, first.0, "the secret decides nothing");
-    // One record less: most classes keep their counterfeits, so the difference of two releases does not disclose
-    // them.
+    // Most classes keep their counterfeits, so the difference of two releases does not disclose them.
     std::fs::write(folder.path().join("in.csv"), format!("age,place,illness\n{}\n", turned[1..].join("\n")))
         .expect("written");
     let after = release(folder.path(), &[SECRET]);
@@ -245,7 +238,6 @@ fn counterfeits_of_a_second_release_are_equal() {
     assert!(differ <= 20, "{differ}");
 }
 
-/// Naive Bayes classifier over all cells, trained on labeled lines.
 struct Bayes {
     /// Counts of true and invented lines by position and text.
     cells: BTreeMap<(usize, String), [f64; 2]>,
@@ -274,8 +266,7 @@ impl Bayes {
     }
 }
 
-/// Returns the probability that an invented line scores above a true one of the same class, and the standard
-/// deviation by chance, from 300 permutations of the labels within classes.
+/// AUC within classes, and its standard deviation by chance from 300 permutations of the labels.
 fn auc_within(scored: &BTreeMap<&Vec<String>, Vec<(f64, bool)>>) -> (f64, f64) {
     let auc = |label: &mut dyn FnMut(&Vec<(f64, bool)>) -> Vec<bool>| {
         let (mut above, mut pairs) = (0.0, 0.0);
@@ -308,7 +299,7 @@ fn auc_within(scored: &BTreeMap<&Vec<String>, Vec<(f64, bool)>>) -> (f64, f64) {
     (found, (by_chance.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 299.0).sqrt())
 }
 
-/// Attacks the lines of filled classes: trained on every second class, tested on the others.
+/// Trained on every second class, tested on the others.
 fn attacks(lines: &[Line]) -> [(&'static str, f64, f64); 2] {
     let classes = classes(lines);
     let filled = |members: &Vec<&Line>| members.iter().any(|line| !line.is_true);
@@ -336,8 +327,7 @@ fn attacks(lines: &[Line]) -> [(&'static str, f64, f64); 2] {
     [of("naive Bayes over cells", &by_cells), of("values that repeat in a class", &by_repetition)]
 }
 
-/// Trains naive Bayes on every second class of `size` lines, and returns the AUC over the others. It exceeds one half
-/// if some regions of the data need more counterfeits than others, which class sizes and cells can not hide.
+/// AUC over the classes not trained on. It exceeds one half if some regions need more counterfeits.
 fn across(lines: &[Line], size: usize) -> f64 {
     let classes: Vec<Vec<&Line>> = classes(lines).into_values().filter(|members| members.len() == size).collect();
     let half = |odd: usize| classes.iter().skip(odd).step_by(2).flatten().copied();
@@ -356,8 +346,7 @@ fn across(lines: &[Line], size: usize) -> f64 {
     invented.iter().map(below).sum::<f64>() / (genuine.len() * invented.len()).max(1) as f64
 }
 
-/// Records and draws are the same in every run, so the test does not fail by chance. With random secrets, each value
-/// exceeds four standard deviations once in 15,000.
+/// Fixed records and draws. With random secrets, each value exceeds four standard deviations once in 15,000.
 #[test]
 fn counterfeits_are_not_detected_by_classifiers() {
     let config = "[privacy]\nk = 2\n[anonymize]\nsuppression_limit = 0.05\n[anonymize.ceiling]\nlines = 6\nh = 0.1\nshare = 0.2\n";
@@ -434,12 +423,11 @@ fn ceiling_configuration_errors_name_the_key() {
 
 #[test]
 fn ceiling_at_the_limits_of_its_range() {
-    // Full generalization is allowed: no counterfeit is needed, and the catalog is empty.
+    // Full generalization is allowed: no counterfeit is needed.
     let one = "age,place,illness\n".to_owned() + &"30,Aa,flu\n31,Aa,cold\n".repeat(10);
     let at_one = folder(&one, CEILING);
     let (text, catalog) = release(at_one.path(), &[("THRONG__ANONYMIZE__CEILING__H", "1"), SECRET]);
     assert_eq!((text.lines().count(), catalog.as_str()), (21, ""));
-    // No generalization is allowed, and none is needed.
     let (text, catalog) = release(at_one.path(), &[("THRONG__ANONYMIZE__CEILING__H", "0"), SECRET]);
     assert_eq!((text.lines().nth(1), catalog.as_str()), (Some("30,\"Aa\",\"flu\""), ""));
     let output = throng(at_one.path(), &["catalog", "apply", "out.csv", "--catalog", "catalog", "-o", "t.csv"], &[]);
@@ -450,7 +438,7 @@ fn ceiling_at_the_limits_of_its_range() {
     let output = throng(empty.path(), &args, &[]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(2) && said.contains("no records"), "{said}");
-    // Distinct values required by a model are true values. If `h` is not set, it is computed.
+    // Distinct values of a model are true values. An unset `h` is computed.
     let model = "[[privacy.model]]\nkind = \"l_diversity\"\nattribute = \"illness\"\nl = 2.0\n";
     let diverse = folder(&people(2000), &format!("{CEILING}{model}"));
     let (text, _) = release(diverse.path(), &[("THRONG__ANONYMIZE__CEILING__H", ""), SECRET]);
@@ -463,8 +451,7 @@ fn ceiling_at_the_limits_of_its_range() {
     }
 }
 
-/// ADULT with the paper's seven quasi-identifiers: [HCE] Fig. 5 to 8, and the attacks. The table is in
-/// docs/internals/counterfeits.md.
+/// ADULT with the paper's seven quasi-identifiers: [HCE] Fig. 5 to 8, and the attacks (docs/internals/counterfeits.md).
 #[test]
 #[ignore = "needs the data folder that THRONG_TEST_DATA names"]
 fn ceiling_on_adult_reproduces_the_paper() {

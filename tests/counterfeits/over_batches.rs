@@ -1,17 +1,13 @@
-//! Measures counterfeits in a stream against a consumer of many batches: true values of the same subjects recur, and
-//! counterfeits vary. This is why streams have no counterfeits.
+//! Measures counterfeits in a stream: over many batches they are detected, so streams have none.
 
 use super::*;
 use std::collections::BTreeSet;
 
-/// Subjects of one population, and number of illnesses. Each group of ages and places has its typical ones.
 const PEOPLE: u64 = 6000;
 const POSSIBLE: u64 = 12;
 
-/// Number of populations. The results are combined over all of them.
 const POPULATIONS: u64 = 4;
 
-/// Returns a generator of numbers below a bound.
 fn dice(seed: u64) -> impl FnMut(u64) -> u64 {
     let mut state = seed;
     move |below| {
@@ -20,7 +16,6 @@ fn dice(seed: u64) -> impl FnMut(u64) -> u64 {
     }
 }
 
-/// Returns the record that each subject of a population repeatedly sends.
 fn population(seed: u64) -> Vec<String> {
     let mut next = dice(seed);
     let mut person = |_| {
@@ -32,16 +27,14 @@ fn population(seed: u64) -> Vec<String> {
     (0..PEOPLE).map(&mut person).collect()
 }
 
-/// Cells of a class, and a value.
 type Shown = (Vec<String>, String);
 
-/// Release of one batch.
 struct Released {
     policy: serde_json::Value,
     lines: Vec<Line>,
     /// Values shown by its classes.
     shown: BTreeSet<Shown>,
-    /// Possible counterfeits by the catalog: the values of a group, in each of its classes.
+    /// Possible counterfeits by the catalog.
     named: BTreeSet<Shown>,
 }
 
@@ -61,8 +54,6 @@ impl Released {
     }
 }
 
-/// Releases batches of one population, in each of which `percent` of the subjects send, with a ceiling and the secret
-/// of the batch.
 fn batches(seed: u64, count: usize, percent: u64, secret: &dyn Fn(usize) -> String) -> Vec<Released> {
     let all = population(seed);
     let mut next = dice(seed + 1000);
@@ -74,13 +65,13 @@ fn batches(seed: u64, count: usize, percent: u64, secret: &dyn Fn(usize) -> Stri
         Released::new(report(folder.path())["policy"].clone(), lines, &catalog)
     };
     let released: Vec<Released> = (0..count).map(&mut release_of).collect();
-    // As with one active plan: classes of other levels would not be comparable.
+    // Classes of other levels would not be comparable.
     assert!(released.iter().all(|batch| batch.policy == released[0].policy), "one policy for all batches");
     released
 }
 
-/// Returns the attacker's knowledge of a value that a class shows in the last of the `seen` batches, in sixths: the
-/// share of batches in which the class shows it, and the share of those in which the catalog names it.
+/// Returns the attacker's knowledge in sixths: the share of batches in which the class shows the value, and the share
+/// of those in which the catalog names it.
 fn known(seen: &[Released], line: &Line) -> (usize, usize) {
     let look = (line.class.clone(), line.value.clone());
     let shown: Vec<&Released> = seen.iter().filter(|batch| batch.shown.contains(&look)).collect();
@@ -88,8 +79,6 @@ fn known(seen: &[Released], line: &Line) -> (usize, usize) {
     (6 * shown.len() / seen.len(), 6 * named / shown.len().max(1))
 }
 
-/// Returns the attacker's knowledge of the lines in every filled class of the last batch, with the true label of
-/// each.
 fn looks(seen: &[Released]) -> Vec<Vec<((usize, usize), bool)>> {
     let last = seen.last().expect("a batch");
     let filled = |lines: &Vec<&Line>| lines.iter().any(|line| !line.is_true);
@@ -97,8 +86,7 @@ fn looks(seen: &[Released]) -> Vec<Vec<((usize, usize), bool)>> {
     classes(&last.lines).into_values().filter(filled).map(of_class).collect()
 }
 
-/// Returns the probability that an invented line of a filled class scores above a true one. The attacker is trained
-/// on every second class and classifies the others by [`known`].
+/// AUC over the classes not trained on, by [`known`].
 fn told(looks: &[Vec<((usize, usize), bool)>]) -> f64 {
     let (mut above, mut pairs) = (0.0, 0.0);
     for half in 0..2 {
@@ -122,8 +110,6 @@ fn told(looks: &[Vec<((usize, usize), bool)>]) -> f64 {
     above / pairs
 }
 
-/// Computes the table of the decision on counterfeits in streams. Many batches disclose counterfeits, redrawn per
-/// batch or constant per class. Frequent senders increase the disclosure.
 #[test]
 fn counterfeits_are_detected_over_many_batches() {
     const MOST: usize = 8;

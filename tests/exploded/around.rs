@@ -1,4 +1,4 @@
-//! Tests features around messages of many records: profiles, size limits, reading of releases, and unknown keys.
+//! Tests profiles, size limits, reading of releases, and unknown keys with messages of many records.
 
 use crate::exploded::{AT_ONCE, BUNDLES, bundles, letters, printed, text, throng};
 use crate::support::binary::{Place, Process};
@@ -8,7 +8,7 @@ use std::process::Command;
 
 const OF_PEOPLE: &str = "[[attribute]]\nname = \"sex\"\nfrom = \"join:people\"\ntype = \"string\"\n";
 
-/// A profile names its subject by the schema's attribute, although profiles have no elements.
+/// Profiles have no elements.
 #[test]
 fn exploded_elements_are_joined_with_profiles() {
     let messages = bundles(30);
@@ -31,7 +31,7 @@ fn exploded_elements_are_joined_with_profiles() {
     }
 }
 
-/// The enclosing values of a message are copied into every record, so short messages may become large.
+/// Enclosing values are copied into every record.
 #[test]
 fn exploded_enclosing_values_count_for_size_limits() {
     let place = Place::new(BUNDLES, "");

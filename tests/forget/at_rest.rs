@@ -17,14 +17,13 @@ pub fn line(person: &str, age: usize, city: &str) -> String {
     format!("{{\"person\":\"{person}\",\"age\":{age},\"city\":\"{city}\"}}\n")
 }
 
-/// Returns a crowd and a unique subject that sends repeatedly.
 fn input(canaries: &Canaries) -> (String, String) {
     let (person, city) = (canaries.text(), canaries.text());
     let mut text = String::new();
     for n in 0..300 {
         text += &line(&format!("p{}", n % 40), 30 + n % 4, ["Zug", "Bern"][n % 2]);
         if n % 10 == 3 {
-            // Alone, and in a class of three: the ledger keeps no more than k of each.
+            // The ledger keeps no more than k of each.
             text += &line(&person, 30 + n % 4, &city);
             ["t1", "t2", &person].iter().for_each(|person| text += &line(person, 77, "Chur"));
         }
@@ -74,13 +73,11 @@ fn threat_32_erasure_removes_all_bytes_from_the_state() {
     for (path, content) in place.files("state") {
         canaries.absent_from(&path.display().to_string(), content);
     }
-    // A repetition gives the same receipt with zero counts, and so does an unknown subject.
     for who in [person.as_str(), "nobody-ever"] {
         let again = crate::forget::receipt(&forget(&place, &[], &["--json", who], ""));
         assert!(again["removed"].as_object().expect("counts").values().all(|count| count == 0), "{again}");
         assert!(again.as_object().expect("a receipt").keys().eq(receipt.as_object().expect("a receipt").keys()));
     }
-    // The stream continues from that position.
     let mut more = text.clone();
     (0..60).for_each(|n| more += &line(&format!("q{}", n % 20), 30 + n % 4, "Zug"));
     place.write("in.ndjson", &more);
@@ -88,7 +85,6 @@ fn threat_32_erasure_removes_all_bytes_from_the_state() {
     assert_eq!(account.consumed, more.lines().count() as u64);
 }
 
-/// The erasure of an unknown subject changes no byte of later releases, and neither does the new database.
 #[test]
 fn erasure_of_an_unknown_subject_keeps_output_identical() {
     let canaries = Canaries::default();
@@ -139,7 +135,6 @@ fn erasure_errors_name_a_remedy_and_change_nothing() {
     assert_eq!(databases(&place.path("state")), ["db.1"]);
 }
 
-/// A profile is erased with its subject, and returns only with its source.
 #[test]
 fn erasure_removes_the_profile() {
     const JOINED: &str = schema!("joined"; person, text "city", more

@@ -7,7 +7,7 @@ use crate::support::binary::Place;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
-/// Crash points in order. The erasure is complete after `database-named`.
+/// The erasure is complete after `database-named`.
 pub const POINTS: [&str; 5] =
     ["database-begun", "database-copied", "state-file-unnamed", "database-named", "database-cleared"];
 
@@ -38,7 +38,6 @@ fn erasure_killed_at_any_point_is_complete_or_absent() {
         let left = receipt(&forget(&place, &[], &["--json", "--dry-run", &person], ""));
         assert_eq!(databases(&place.path("state")).len(), 1, "{point}: what was not finished is gone");
         assert_eq!(count(&left), if is_done(point) { 0 } else { count(&would) }, "{point}");
-        // A repetition completes the erasure in any case.
         receipt(&forget(&place, &[], &["--json", &person], ""));
         assert_eq!(Opened::read(&place.path("state"), SECRET).with(&names), Vec::<String>::new(), "{point}");
         place.run(&[]).expect(0);

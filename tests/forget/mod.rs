@@ -1,5 +1,4 @@
-//! Tests the erasure of subjects from a state: remaining data, later releases, and kills during the erasure
-//! (docs/operation.md, threats 32, 33 and 37).
+//! Tests the erasure of subjects from a state (docs/operation.md, threats 32, 33 and 37).
 #![cfg(feature = "failpoints")]
 
 mod at_rest;
@@ -17,10 +16,8 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
-/// Token of the pages.
 pub const TOKEN: &str = "a-token-of-the-tests-and-of-nobody-else";
 
-/// Runs `throng forget` in a place, with `input` on standard input.
 pub fn forget(place: &Place, overrides: &[(&str, &str)], arguments: &[&str], input: &str) -> Outcome {
     let mut command = crate::support::binary::throng();
     command.args(["forget", "-c", "throng.toml"]).args(arguments);
@@ -33,20 +30,17 @@ pub fn forget(place: &Place, overrides: &[(&str, &str)], arguments: &[&str], inp
     Outcome { code: out.status.code(), stdout: out.stdout, stderr: String::from_utf8_lossy(&out.stderr).into_owned() }
 }
 
-/// Returns the receipt printed by `throng forget --json`.
 #[track_caller]
 pub fn receipt(outcome: &Outcome) -> serde_json::Value {
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
     serde_json::from_slice(&outcome.stdout).expect("a receipt")
 }
 
-/// Writes the token required by the pages.
 pub fn with_token(place: &Place) {
     place.write("token", TOKEN);
     std::fs::set_permissions(place.path("token"), std::fs::Permissions::from_mode(0o600)).expect("a file of ours");
 }
 
-/// Starts a daemon with faults.
 pub fn start(place: &Place, overrides: &[(&str, &str)], faults: Option<&str>) -> Process {
     let mut command = place.command(overrides, &[]);
     command.env_remove("FAILPOINTS");

@@ -1,5 +1,4 @@
-//! Tests erasure with the state in a changelog: no data of the subject remain in it, the others keep their data, and
-//! a partition that later comes from an uninformed instance does not restore the subject.
+//! Tests erasure with the state in a changelog.
 
 use crate::support::stand::{Fault, Stand, record};
 use std::collections::BTreeSet;
@@ -20,7 +19,6 @@ fn visits(people: std::ops::Range<usize>) -> Vec<Option<Vec<u8>>> {
     people.map(|p| record(format!(r#"{{"person":"p{p}","home":"h{}","mood":"m{}"}}"#, p % 2, p % 2))).collect()
 }
 
-/// Runs batches in which every subject is seen, has released lines, and has held rows.
 fn lived() -> Stand {
     let mut stand = Stand::of_a_topic(SCHEMA, SETTINGS, FixedSettings::default());
     for batch in 0..4 {
@@ -46,8 +44,6 @@ fn digest(stand: &mut Stand, person: &str) -> u64 {
     stand.engine().subjects().expect("subjects").digest(RawToken::Text(person)).expect("a text")
 }
 
-/// Returns the number of release-log entries, the subjects with tenure, and the subjects of waiting rows in the
-/// changelog.
 fn entries(stand: &mut Stand) -> (usize, BTreeSet<u64>, Vec<u64>) {
     let restored = stand.in_the_changelog();
     let people = restored.tenure_records.iter().map(|(subject, _)| *subject).collect();
@@ -68,7 +64,6 @@ fn threat_32_erasure_removes_the_subject_from_the_changelog() {
     assert_eq!(waiting.len() - waiting_after.len(), receipt.removed.held_rows as usize);
     assert!(receipt.removed.said_lines + receipt.removed.held_rows > 0, "{receipt:?}");
     stand.check_conservation().expect("conservation");
-    // The others keep their limits, in this process and in another one.
     for fault in [Fault::Nothing, Fault::Move] {
         let homes = |stand: &Stand| stand.sink.lines.iter().filter(|line| line.group == 0).count();
         let before = homes(&stand);

@@ -1,5 +1,4 @@
-//! Tests erasure topics on a real broker: named subjects are erased at the next interval, by every instance, after
-//! any crash of a daemon.
+//! Tests erasure topics on a real broker: every instance erases named subjects, after any crash.
 
 use crate::forget::at_rest::SCHEMA;
 use crate::forget::kills::{POINTS, is_done};
@@ -17,19 +16,16 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 const SECRET: &[u8] = b"a secret of the tests, and of nobody else";
-/// Records produced per step.
 const PART: usize = 200;
 /// Longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Stage with an erasure topic.
 struct Scene {
     stage: Stage<'static>,
     topic: String,
     produced: usize,
 }
 
-/// Instance of the stage.
 struct Instance {
     name: &'static str,
     file: PathBuf,
@@ -45,7 +41,7 @@ impl Scene {
 
     fn with_static_membership(mut self) -> Self {
         self.stage = self.stage.with_static_membership();
-        // A member expelled during an erasure would repeat it, and this test counts erasures.
+        // An expelled member would repeat an erasure, and this test counts erasures.
         self.stage.sessions = "\"session.timeout.ms\" = \"30000\"";
         self
     }
@@ -68,7 +64,6 @@ impl Scene {
         self.stage.broker.produce_records(&self.stage.raw, &records(9, from, self.produced, 2));
     }
 
-    /// Names subjects, each by a message with an irrelevant value or none.
     fn name<'a>(&self, people: impl IntoIterator<Item = &'a str>) {
         self.name_in(0, people);
     }
@@ -84,7 +79,6 @@ impl Scene {
         self.stage.broker.produce_records(&self.topic, &messages);
     }
 
-    /// Checks that the state of an instance has no data of these subjects.
     fn forgotten(&self, instance: &Instance, people: &[String]) {
         let config = throng::config::load(&instance.file, std::iter::empty()).unwrap_or_else(|p| panic!("{p:#?}"));
         let state = Opened::read(&self.stage.state(instance.name), SECRET);
@@ -93,7 +87,6 @@ impl Scene {
         }
     }
 
-    /// Checks that the state of an instance has data of this subject.
     fn remembered(&self, instance: &Instance, person: &str) -> bool {
         let config = throng::config::load(&instance.file, std::iter::empty()).unwrap_or_else(|p| panic!("{p:#?}"));
         !Opened::read(&self.stage.state(instance.name), SECRET).with(&spellings(&config, SECRET, person)).is_empty()
@@ -105,7 +98,6 @@ impl Instance {
         series(&get(self.port, "/metrics")?.1).get(name).copied()
     }
 
-    /// Waits until a metric has the wanted value.
     #[track_caller]
     fn until(&self, daemon: &mut Daemon, name: &str, wanted: f64) {
         let deadline = Instant::now() + PATIENCE;
@@ -116,7 +108,6 @@ impl Instance {
         }
     }
 
-    /// Waits until all named subjects are erased durably.
     #[track_caller]
     fn until_done(&self, daemon: &mut Daemon) {
         self.until(daemon, "throng_erasure_lag_records", 0.0);
@@ -142,7 +133,6 @@ fn threat_37_erasure_topic_is_processed_despite_kills() {
         scene.name([person.as_str()]);
         daemon.crashes(point);
         erased.push(person);
-        // Repeated only if it was not complete.
         let mut daemon = scene.stage.start("only", None);
         only.until_done(&mut daemon);
         assert_eq!(only.erasures(), if is_done(point) { 0.0 } else { 1.0 }, "{point}: {}", daemon.said());
@@ -195,7 +185,7 @@ fn threat_37_many_erasures_use_one_database_and_show_no_name() {
     assert!(only.erasures() < 2.5, "those of the start, and what may have been read behind them: {}", daemon.said());
     assert!(daemon.said().contains("people were erased from the state people=1000"), "{}", daemon.said());
     let before = only.erasures();
-    // Named again, twice, in another spelling, while the daemon runs.
+    // Named again, twice, in another spelling.
     let spelled = format!("  {} ", people[0]);
     scene.name([spelled.as_str(), people[0].as_str()]);
     only.until(&mut daemon, "throng_erasure_requests_total", 1_002.0);
@@ -211,14 +201,12 @@ fn threat_37_many_erasures_use_one_database_and_show_no_name() {
     assert!(said.contains("by=\"topic\"") && said.contains("names no subject"), "{said}");
     scene.forgotten(&only, &people);
     assert_eq!(databases(&scene.stage.state("only")).len(), 1);
-    // Completed requests are recorded and not repeated.
     let mut daemon = scene.stage.start("only", None);
     only.until_done(&mut daemon);
     assert_eq!((only.erasures(), only.metric("throng_erasure_requests_total")), (0.0, Some(0.0)));
     daemon.stop();
 }
 
-/// A failed erasure is retried, and no request is skipped.
 #[test]
 fn erasure_that_fails_is_retried() {
     let Some(broker) = Broker::shared() else { return };
@@ -284,7 +272,7 @@ fn erasure_topic_is_processed_by_every_instance() {
     }
 }
 
-/// Requests deleted from the topic before they are read can not be executed: this is reported.
+/// Requests deleted from the topic before they are read cannot be executed.
 #[test]
 fn erasure_requests_deleted_unread_are_reported() {
     let Some(broker) = Broker::shared() else { return };
@@ -298,7 +286,6 @@ fn erasure_requests_deleted_unread_are_reported() {
     assert_eq!(only.metric("throng_erasure_partitions_missed_total"), Some(0.0));
     daemon.stop();
     scene.name(["p2", "p3"]);
-    // No record of this partition was ever read.
     scene.name_in(1, ["p5", "p6"]);
     let admin: AdminClient<DefaultClientContext> =
         ClientConfig::new().set("bootstrap.servers", broker.bootstrap()).create().expect("an admin client");
@@ -311,11 +298,10 @@ fn erasure_requests_deleted_unread_are_reported() {
     only.until(&mut daemon, "throng_erasure_partitions_missed_total", 2.0);
     only.until_done(&mut daemon);
     assert!(daemon.said().contains("were deleted before this instance read them"), "{}", daemon.said());
-    // Later requests are executed.
     scene.name(["p4"]);
     only.until(&mut daemon, "throng_erasures_total", 1.0);
     only.until_done(&mut daemon);
-    // Also at run time: a new partition is read from its beginning.
+    // A new partition is read from its beginning.
     let more = NewPartitions::new(&scene.topic, 3);
     runtime.block_on(admin.create_partitions([&more], &AdminOptions::new())).expect("one partition more");
     scene.name_in(2, ["p7"]);

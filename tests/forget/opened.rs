@@ -1,4 +1,4 @@
-//! Opens a state directory and decrypts all its values, as an attacker with the secret could.
+//! Opens a state directory and decrypts all its values.
 
 use crate::support::canaries::hex;
 use crate::support::copies;
@@ -14,14 +14,11 @@ use throng_core::values::digest::{DigestKey, NameDigest};
 use throng_core::values::raw_batch::RawToken;
 use throng_core::values::subject_digest::SubjectDigester;
 
-/// Decrypted values of a database, with their keys.
 pub struct Opened {
     values: Vec<(String, Vec<u8>, Vec<u8>)>,
-    /// Encrypted values, as stored.
     sealed: Vec<Vec<u8>>,
 }
 
-/// Returns the database folders in a state directory.
 pub fn databases(state: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(state).expect("a state directory").map(|entry| entry.expect("an entry"));
     let mut names: Vec<String> = entries
@@ -33,7 +30,6 @@ pub fn databases(state: &Path) -> Vec<String> {
 }
 
 impl Opened {
-    /// Reads the only database of `state`.
     pub fn read(state: &Path, secret: &[u8]) -> Self {
         let databases = databases(state);
         assert_eq!(databases.len(), 1, "one database: {databases:?}");
@@ -55,7 +51,6 @@ impl Opened {
         Self { values, sealed: all }
     }
 
-    /// Returns the encrypted values that contain one of `needles`.
     pub fn sealed(&self, needles: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let holds = |bytes: &[u8]| needles.iter().any(|needle| bytes.windows(needle.len()).any(|w| w == needle));
         let found = self.values.iter().zip(&self.sealed).filter(|((_, key, plain), _)| holds(key) || holds(plain));
@@ -69,7 +64,6 @@ impl Opened {
         found.map(|(tree, key, _)| format!("{tree}/{}", String::from_utf8_lossy(key))).collect()
     }
 
-    /// Returns the prefixes of these keys.
     pub fn kinds(&self, needles: &[Vec<u8>]) -> Vec<String> {
         let mut kinds: Vec<String> = self
             .with(needles)
@@ -82,8 +76,7 @@ impl Opened {
     }
 }
 
-/// Returns every form of a subject that a state of this configuration could contain: the digest in each byte order,
-/// the keys of its release-log entries and those of its supported classes.
+/// Returns every form of a subject in a state: the digest in each byte order, and its keys.
 pub fn spellings(config: &Config, secret: &[u8], person: &str) -> Vec<Vec<u8>> {
     let checked = CheckedConfig::new(config.clone(), "throng.toml").unwrap_or_else(|p| panic!("{p:#?}"));
     let keys = StateKeys::derive(secret);

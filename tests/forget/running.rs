@@ -43,7 +43,7 @@ fn erasure_in_a_running_daemon_happens_between_batches() {
     assert_eq!(metrics["throng_erased_held_records_total"], 2.0);
     assert_eq!(metrics["throng_records_total{outcome=\"dropped\"}"], 2.0);
     assert_eq!(databases(&place.path("state")), ["db.1"]);
-    // Later records, including those of the erased subject, are treated as new.
+    // Later records are treated as new.
     process.feed(line(&person, 30, "Zug") + &crowd);
     process.until("all are consumed", |s| s["totals"]["consumed"] == 83);
     assert_eq!(receipt(&forget(&place, &LIVE, &["--json", &person], ""))["removed"]["window_rows"], 1);
@@ -67,12 +67,10 @@ fn erasure_in_a_running_daemon_requires_the_token() {
     process.until("all are consumed", |s| s["totals"]["consumed"] == 9);
     let out = forget(&place, &without, &["p1"], "").expect(2);
     assert!(out.stderr.contains("set telemetry.token_file"), "{}", out.stderr);
-    // The daemon was started without a token, so it has no such page.
     with_token(&place);
     let out = forget(&place, &LIVE, &["p1"], "").expect(2);
     assert!(out.stderr.contains("was started without telemetry.token_file"), "{}", out.stderr);
     process.wait().expect(0);
-    // A stream requires a new output file.
     std::fs::remove_file(place.path("out.ndjson")).expect("what the first has released");
     let mut process = start(&place, &LIVE, None);
     process.feed((0..9).map(|n| line(&format!("p{n}"), 30, "Zug")).collect::<String>());

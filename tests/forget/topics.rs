@@ -1,4 +1,4 @@
-//! Tests erasure from topic to topic on a real broker: the daemon is killed during erasures while records arrive.
+//! Tests erasure from topic to topic on a real broker, with kills while records arrive.
 
 use crate::forget::opened::Opened;
 use crate::forget::{TOKEN, kills::POINTS};
@@ -10,7 +10,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 
 const SECRET: &[u8] = b"a secret of the tests, and of nobody else";
-/// Records produced per crash point.
 const PART: usize = 200;
 
 fn forget(stage: &Stage, arguments: &[&str]) -> Output {

@@ -1,5 +1,4 @@
-//! Tests an engine with every optional store: its state has no data of an erased subject, the others lose none, and
-//! later releases keep the guarantee.
+//! Tests an engine with every optional store: no data of an erased subject remain.
 
 use crate::forget::opened::{Opened, databases, spellings};
 use crate::support::copies;
@@ -19,7 +18,6 @@ use throng_core::values::schema::Schema;
 
 const NOW: i64 = 1_700_000_000_000;
 
-/// Changing attributes are released with each record, unchanging ones once per window.
 const SCHEMA: &str = schema!("forgotten"; person,
     more "[[attribute]]\nname = \"age\"\ntype = \"integer\"\nchanges = \"always\"\n[attribute.hierarchy]\nkind = \"intervals\"\nmin = 0\nmax = 100\nwidths = [10, 50]\n",
     text "city", more "changes = \"always\"\n",
@@ -27,7 +25,6 @@ const SCHEMA: &str = schema!("forgotten"; person,
     sensitive "illness", more "changes = \"always\"\n",
     sensitive "mood", more "changes = \"always\"\n");
 
-/// Settings that keep every kind of data about subjects.
 const EVERYTHING: &str = r#"
 [privacy]
 k = 3
@@ -57,7 +54,7 @@ name = "origin"
 attributes = ["birth"]
 "#;
 
-/// Without delays and sensitive values, only the crowd decides whether a record is released or held.
+/// Only the crowd decides whether a record is released or held.
 const PLAIN: &str = r"
 [privacy]
 k = 3
@@ -89,7 +86,6 @@ fn erase(stand: &mut Stand, people: &[&str], dry_run: bool) -> Result<ErasureRec
     engine.erase(request, sink, 0).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Opens a copy of the state.
 fn opened(stand: &mut Stand, look: impl FnOnce(&Opened)) {
     stand.engine().flush().expect("a state");
     let copy = tempfile::tempdir().expect("a directory");
@@ -150,11 +146,10 @@ fn nothing_stays(settings: &str, kept: &[&str], counts: impl Fn(&ErasureReceipt)
     });
     stand.check_conservation().expect("conservation");
     assert_eq!(databases(stand.state()), ["db.1"]);
-    // A repetition finds no data. Another spelling is the same subject.
+    // Another spelling is the same subject.
     let again = erased(&mut stand, &["  canary-person-one "], false);
     assert_eq!((again.removed, again.dropped_records), Default::default());
     assert_eq!(databases(stand.state()), ["db.2"]);
-    // The stream continues, also over a restart.
     for batch in 9..15 {
         let records: Vec<_> = (0..18).map(|n| visit(&format!("p{n}"), n + batch)).collect();
         let fault = if batch == 11 { Fault::Restart } else { Fault::Nothing };
@@ -172,7 +167,6 @@ fn files(stand: &Stand) -> Vec<String> {
     databases(stand.state())
 }
 
-/// Tests invalid and empty requests.
 #[test]
 fn erasure_of_invalid_subjects_is_refused_without_values() {
     let mut stand =
@@ -194,10 +188,8 @@ fn erasure_of_invalid_subjects_is_refused_without_values() {
     assert!(said(&mut stand, &["7"]).contains("has no subject attribute"));
 }
 
-/// Subject and cells by row.
 type Rows = Vec<(u64, Vec<String>)>;
 
-/// Returns the window, the sample and the recovered state.
 fn learned(stand: &mut Stand, window: usize) -> (Rows, Rows, RecoveredState) {
     stand.engine().flush().expect("a state");
     let copy = tempfile::tempdir().expect("a directory");
@@ -228,7 +220,6 @@ fn learned(stand: &mut Stand, window: usize) -> (Rows, Rows, RecoveredState) {
     (rows, sample, recovered)
 }
 
-/// After an erasure, the learned data equal those of a run that never received the subject, row by row.
 #[test]
 fn erasure_restores_the_learned_data_without_the_subject() {
     let settings = PLAIN.replace("window_records = 60", "window_records = 1000");
@@ -246,7 +237,6 @@ fn erasure_restores_the_learned_data_without_the_subject() {
     assert_eq!(rows.len(), 100);
     assert!(rows == others, "the window");
     assert!(sample == others_sample, "the sample");
-    // The model is computed from these rows, in the running engine and in the next process.
     let size = |stand: &mut Stand| {
         let report = stand.telemetry.exact_last_report().expect("a batch");
         (report.model_nodes, report.model_edges)
@@ -260,8 +250,6 @@ fn erasure_restores_the_learned_data_without_the_subject() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
-    /// For any erasures between any batches, R(k) holds over the whole release, every record is accounted for, and no
-    /// row of another subject is lost.
     #[test]
     fn threat_33_erasures_between_batches_keep_the_guarantee(
         settings in 0usize..2,
@@ -296,7 +284,7 @@ proptest! {
         if !everything {
             stand.promise.check_all(&stand.sink.lines).map_err(TestCaseError::fail)?;
         }
-        // Delayed lines are counted with those of other batches, so only their crowds are checked.
+        // Delayed lines are counted with those of other batches.
         let lines = &stand.sink.lines;
         let batches: std::collections::BTreeSet<u64> = lines.iter().map(|line| line.batch).collect();
         for batch in batches {

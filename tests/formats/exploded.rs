@@ -1,5 +1,4 @@
-//! Tests messages of many records on a real broker: a FHIR Bundle, and a day of heart rates with the subject in the
-//! key.
+//! Tests messages of many records on a real broker: a FHIR Bundle, and a day of heart rates.
 
 use super::{Scene, file};
 use serde_json::{Value, json};
@@ -94,7 +93,6 @@ fn fitbit_day_points_are_records_of_the_key_subject() {
     assert!(scene.letters().is_empty());
 }
 
-/// A whole day of one subject counts as one subject, for any number of points.
 #[test]
 fn fitbit_day_of_one_subject_is_no_crowd() {
     let Some(broker) = Broker::shared() else { return };
@@ -110,7 +108,6 @@ fn fitbit_day_of_one_subject_is_no_crowd() {
     assert_eq!(scene.released(), 0, "{}", daemon.said());
 }
 
-/// Nested lines in registry frames, as validated by Confluent's client.
 #[test]
 fn nested_lines_are_written_in_registry_frames() {
     let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };

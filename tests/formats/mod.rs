@@ -1,5 +1,4 @@
-//! Tests records as wearable platforms store them: the subject in the key, Avro in registry frames, on a real broker
-//! with a real registry, written and read by an independent client.
+//! Tests records of wearable platforms on a real broker with a real registry and an independent client.
 
 mod exploded;
 mod json_schema;
@@ -253,24 +252,20 @@ type = "string"
     assert_eq!(lines, BTreeSet::from([line(0), line(1)]), "{}", daemon.said());
 }
 
-/// Returns the cells of a shipped sample with one record, by attribute, in canonical form.
 fn cells_of(schema: &str, sample: &str) -> Vec<(String, String)> {
     cells(schema, &std::fs::read_to_string(file(sample)).expect("the sample"))
 }
 
-/// Returns the cells of each record of a shipped sample with several records.
 fn records_of(schema: &str, sample: &str) -> Vec<Vec<(String, String)>> {
     records(schema, &std::fs::read_to_string(file(sample)).expect("the sample"))
 }
 
-/// Returns the present cells of a document with one record.
 fn cells(schema: &str, text: &str) -> Vec<(String, String)> {
     let mut records = records(schema, text);
     assert_eq!(records.len(), 1);
     records.remove(0)
 }
 
-/// Returns the present cells of each record of a document.
 fn records(schema: &str, text: &str) -> Vec<Vec<(String, String)>> {
     let schema = Schema::load(Path::new(&file(schema))).expect("a sound schema");
     let fields: Vec<FieldPath> = schema.attributes.iter().map(|a| FieldPath::for_attribute_path(a)).collect();

@@ -17,7 +17,6 @@ fn message(key: Option<String>, value: &Value) -> Record {
     }
 }
 
-/// Sends `records` through a daemon with `schema`; returns the released lines and the log.
 fn released(
     broker: &'static Broker,
     schema: &str,

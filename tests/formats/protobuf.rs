@@ -10,7 +10,6 @@ fn text(name: &str) -> String {
     std::fs::read_to_string(file(name)).expect("a schema")
 }
 
-/// Encodes the fields of a heart rate: time, pulse, activity.
 fn pulse(time: f64, pulse: f32, activity: u8) -> Vec<u8> {
     [&[9][..], &time.to_le_bytes(), &[0x1d], &pulse.to_le_bytes(), &[0x20, activity]].concat()
 }
@@ -85,7 +84,6 @@ fn protobuf_broken_records_become_dead_letters_with_a_reason() {
         of(value, &[&good[..], &[0x0b, 0x0c]].concat()),
         framed(avro, &[2, b'a']),
         of(retyped, &[&good[..9], &[0x1a, 0]].concat()),
-        // The first message of the file has another type.
         framed(value, &[0]),
     ];
     let records: Vec<Record> = values.iter().map(|value| record(&key, value.clone())).collect();
@@ -193,13 +191,11 @@ fn protobuf_output_field_numbers_stay_with_their_names() {
     assert!(!older.contains(&number_of(&after, "device")), "{after}");
 }
 
-/// Returns the number of a field in a schema.
 fn number_of(schema: &str, field: &str) -> u32 {
     let (_, behind) = schema.split_once(&format!(" {field} = ")).expect("the field");
     behind.split(';').next().and_then(|number| number.parse().ok()).expect("a number")
 }
 
-/// Returns the compiled output of `throng check --output-schema`.
 fn printed(scene: &Scene) -> prost_reflect::MessageDescriptor {
     let said = crate::support::binary::throng()
         .args(["check", "--output-schema", "-c"])
@@ -212,7 +208,6 @@ fn printed(scene: &Scene) -> prost_reflect::MessageDescriptor {
     pool.all_messages().next().expect("a message")
 }
 
-/// Decodes the released plain messages with the printed schema, as texts by field.
 fn plain_lines(scene: &Scene) -> Vec<BTreeMap<String, String>> {
     let message = printed(scene);
     let read = |stored: crate::support::kafka::Stored| {
@@ -245,7 +240,6 @@ pointer = "/watch/model"
 type = "string"
 "#;
 
-/// Encodes a length as in Protobuf.
 fn varint(mut length: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     while length > 127 {
@@ -256,7 +250,6 @@ fn varint(mut length: usize) -> Vec<u8> {
     bytes
 }
 
-/// Each item of a repeated field is a record, and invalid items are dead letters.
 #[test]
 fn protobuf_repeated_items_are_records() {
     let Some(broker) = Broker::shared() else { return };

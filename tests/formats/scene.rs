@@ -15,10 +15,9 @@ use std::path::{Path, PathBuf};
 pub const K: usize = 5;
 pub const PEOPLE: usize = 40;
 
-/// Heart rates in the shape of RADAR-base: the subject in the key, times and a measurement in the value.
+/// Heart rates in the shape of RADAR-base.
 pub const SCHEMA: &str = include_str!("../../schemas/radar-heart-rate.toml");
 
-/// Folder, topics and configuration of a daemon on the shared broker.
 pub struct Scene {
     pub broker: &'static Broker,
     pub dir: tempfile::TempDir,
@@ -26,9 +25,7 @@ pub struct Scene {
     pub out: String,
     pub letters: String,
     pub group: String,
-    /// `batch.max_age`.
     pub max_age: &'static str,
-    /// Port of the pages.
     pub port: u16,
 }
 
@@ -59,7 +56,6 @@ impl Scene {
         scene
     }
 
-    /// Starts a daemon; `source`, `sink` and `more` are lines of its configuration.
     pub fn start(&self, source: &str, sink: &str, more: &str) -> Daemon {
         let Self { raw, out, letters, group, max_age, port, .. } = self;
         let place = self.dir.path().display();
@@ -128,7 +124,6 @@ listen = "127.0.0.1:{port}"
             .collect()
     }
 
-    /// Returns offsets, elements and reasons of the dead letters.
     pub fn refused_elements(&self) -> BTreeSet<(u64, Option<u64>, String)> {
         let of = |letter: &Value| {
             let reason = letter["reason"].as_str().expect("a reason").to_owned();
@@ -141,7 +136,6 @@ listen = "127.0.0.1:{port}"
         self.broker.read_committed(&self.out).len()
     }
 
-    /// Returns offsets and reasons of the dead letters.
     pub fn reasons(&self) -> Vec<(i64, String)> {
         let letters = self.letters();
         let of =
@@ -149,7 +143,7 @@ listen = "127.0.0.1:{port}"
         letters.iter().map(of).collect()
     }
 
-    /// Registers a schema with Confluent's client and returns its id. `references` are `NAME=SUBJECT`.
+    /// Registers a schema with Confluent's client. `references` are `NAME=SUBJECT`.
     pub fn register(&self, url: &str, subject: &str, extension: &str, schema: &str, references: &[&str]) -> u32 {
         let path = self.dir.path().join(format!("{subject}.{extension}"));
         std::fs::write(&path, schema).expect("a schema");
@@ -158,18 +152,15 @@ listen = "127.0.0.1:{port}"
         client(&arguments, "").trim().parse().expect("a number")
     }
 
-    /// Produces [`heart_rates`] with Confluent's client and schemas in `schemas/`.
     pub fn produce(&self, url: &str, key: &str, value: &str, each: usize) {
         let arguments = ["produce", &self.broker.bootstrap(), url, &self.raw, &file(key), &file(value)];
         client(&arguments, &heart_rates(each));
     }
 
-    /// Returns status and body of a page of the daemon.
     pub fn page(&self, name: &str) -> (u16, String) {
         get(self.port, &format!("/{name}")).expect("an answer")
     }
 
-    /// Returns the released lines as JSON, as read by Confluent's client.
     pub fn read_back(&self, url: &str, kind: &str) -> Vec<Value> {
         let lines = self.released().to_string();
         let said = client(&["consume", &self.broker.bootstrap(), url, &self.out, &lines, kind], "");
@@ -177,12 +168,10 @@ listen = "127.0.0.1:{port}"
     }
 }
 
-/// Prefixes bytes with the id of a schema.
 pub fn framed(id: u32, datum: &[u8]) -> Vec<u8> {
     [&[0][..], &id.to_be_bytes(), datum].concat()
 }
 
-/// Returns heart rates of [`PEOPLE`] subjects, `each` per subject, in the input format of the client.
 pub fn heart_rates(each: usize) -> String {
     let mut lines = String::new();
     for i in 0..PEOPLE * each {
@@ -204,7 +193,6 @@ pub fn heart_rates(each: usize) -> String {
     lines
 }
 
-/// Forwards every connection at `port` to `target`.
 pub fn forward(port: u16, target: std::net::SocketAddr) {
     let listener = TcpListener::bind(("127.0.0.1", port)).expect("the port is still free");
     std::thread::spawn(move || {

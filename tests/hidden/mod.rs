@@ -1,7 +1,5 @@
-//! Threat 26: sensitive cells that are not exact.
-//!
-//! An observer knows the algorithm, the hierarchies and every output byte. For each class and each text that covers
-//! several values, the tests count the subjects that show the text and the values it may hide.
+//! Threat 26: sensitive cells that are not exact. The tests count the subjects that show a text and the values it may
+//! hide.
 
 use crate::support;
 
@@ -20,13 +18,12 @@ const SCHEMA: &str = schema!("clinic"; person, text "zip", sensitive "diagnosis"
 const K: usize = 5;
 const NOW: i64 = 1_700_000_000_000;
 
-/// Returns the diagnosis of a person. There are 2,000 people in 20 postal codes with three common diagnoses; persons
-/// 137, 800, 1204 and 1777 have a rare one.
+/// 2,000 people in 20 postal codes with three common diagnoses; persons 137, 800, 1204 and 1777 have a rare one.
 fn diagnosis(person: usize) -> &'static str {
     if [137, 800, 1204, 1777].contains(&person) { "hiv" } else { ["flu", "asthma", "migraine"][person / 20 % 3] }
 }
 
-/// Streams all people in each of two batches and returns the lines of the second: zip, person, printed diagnosis.
+/// Returns the lines of the second of two batches: zip, person, printed diagnosis.
 fn clinic(settings: &str) -> Vec<(String, usize, String)> {
     let mut stand = Stand::new(SCHEMA, &format!("[privacy]\nk = {K}\n{settings}"));
     for batch in 0..2 {
@@ -97,7 +94,6 @@ fn batches() -> impl Strategy<Value = Vec<Vec<Row>>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
-    /// A treated batch satisfies the definition, passes verification and is identical when treated again.
     #[test]
     fn treated_batch_reveals_no_hidden_value(
         batches in batches(),
@@ -114,7 +110,7 @@ proptest! {
         }
     }
 
-    /// Verification refuses a revealing cell, and reports `RevealingCell` only if the observer learns something.
+    /// `RevealingCell` only if the observer learns something.
     #[test]
     fn revealing_cell_is_refused_by_verification(
         rows in prop::collection::vec(row(), 0..26),

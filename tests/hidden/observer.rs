@@ -6,7 +6,7 @@ use throng_core::treatment::proposal::ProposedGroup;
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::{CellId, SUPPRESSED};
 
-/// Input record. Subject 0 means that the record has no subject.
+/// Subject 0: the record has no subject.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub subject: u64,
@@ -27,7 +27,7 @@ pub enum Cell {
     Own,
 }
 
-/// Released cells by group: the row, and its cells by attribute.
+/// By group: the row, and its cells by attribute.
 pub struct Treated {
     pub groups: Vec<Vec<(u32, Vec<(usize, CellId)>)>>,
     pub batch: CodeBatch,
@@ -38,7 +38,6 @@ impl Treated {
         self.groups.iter().enumerate().map(|(number, cells)| bench.encode_lines(number, cells)).collect()
     }
 
-    /// Replaces the cell of the sensitive attribute at `side` in every group that releases the row.
     pub fn change(&mut self, row: usize, side: usize, cell: Cell, bench: &Bench) {
         let cell = bench.cell(&self.batch, row, 1 + side, cell);
         for (group, shape) in self.groups.iter_mut().zip(bench.groups()) {
@@ -54,7 +53,7 @@ impl Treated {
     }
 }
 
-/// Returns the group, class and text from which an observer learns too much, or `None`.
+/// Returns the group, class and text from which an observer learns too much.
 pub fn too_telling(bench: &Bench, rows: &[Row], treated: &Treated) -> Option<(usize, Vec<String>, String)> {
     let texts: Vec<[String; 3]> = rows.iter().map(Row::texts).collect();
     for ((number, group), shape) in treated.groups.iter().enumerate().zip(bench.groups()) {
@@ -71,7 +70,6 @@ pub fn too_telling(bench: &Bench, rows: &[Row], treated: &Treated) -> Option<(us
             let class = print(&shape.quasi).into_values().collect();
             classes.entry(class).or_default().push((*row, print(&shape.sensitive)));
         }
-        // Checks that at least k subjects have a value.
         let printable = |a: usize, text: &String| {
             let having: Vec<u32> = everybody.iter().copied().filter(|row| texts[*row as usize][a] == *text).collect();
             people(&having).len() >= bench.k

@@ -47,7 +47,7 @@ type = "integer"
 role = "sensitive"
 hierarchy = { kind = "intervals", min = 0, max = 7, origin = 0, widths = [2, 4] }
 "#;
-/// Illness cells as JSON. The last value is outside the hierarchy; `null` and the empty text are missing cells.
+/// The last value is outside the hierarchy; `null` and the empty text are missing cells.
 pub const ILLNESSES: [&str; 8] =
     ["\"flu\"", "\"fracture\"", "\"hiv\"", "\"hepatitis\"", "\"gout\"", "null", "", "\"*\""];
 const CLOCK: i64 = 1_700_000_000_000;
@@ -61,8 +61,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Creates a bench by layout number: 0 and 1 have one group with one or two sensitive attributes, 2 has two
-    /// groups, and any other number has no quasi-identifier.
+    /// Layout 0 and 1: one group with one or two sensitive attributes; 2: two groups; else no quasi-identifier.
     pub fn new(k: usize, groups: usize) -> Self {
         let schema = Schema::parse(SCHEMA, "small.toml", Path::new("")).expect("a schema");
         let key = DigestKey([7; 32]);
@@ -156,7 +155,6 @@ impl Bench {
         Treated { groups: self.plan.groups.iter().zip(&proposal.groups).map(of).collect(), batch }
     }
 
-    /// Encodes the given cells of a group as sorted lines.
     pub fn encode_lines(&self, group: usize, cells: &[(u32, Vec<(usize, CellId)>)]) -> ProposedGroup {
         let mut lines: std::collections::BTreeMap<Vec<u8>, Vec<u32>> = std::collections::BTreeMap::new();
         for (row, cells) in cells {
@@ -182,7 +180,6 @@ impl Bench {
         verify(lines, &given, &self.terms, &self.books, SubjectLedger::default().at(CLOCK), self.k)
     }
 
-    /// Returns the exact cell of a row, or the suppressed cell.
     pub fn cell(&self, batch: &CodeBatch, row: usize, attribute: usize, cell: Cell) -> CellId {
         match cell {
             Cell::Star => throng_core::values::codebook::SUPPRESSED,

@@ -10,16 +10,13 @@ use throng_core::values::digest::DigestKey;
 use throng_core::values::raw_batch::{RawBatch, RawToken, RecordPosition};
 use throng_core::values::schema::Schema;
 
-/// Returns the test data folder, if it is set.
 pub fn folder() -> Option<PathBuf> {
     std::env::var_os("THRONG_TEST_DATA").map(PathBuf::from)
 }
 
-/// Data set with one hierarchy file per attribute.
 pub struct DataSet {
     pub quasi: Vec<String>,
     pub domains: Vec<Domain>,
-    /// Domains of the sensitive attributes.
     pub beside: Vec<Domain>,
     pub records: TableRecords,
 }
@@ -30,7 +27,6 @@ impl DataSet {
     }
 }
 
-/// Reads `file` in `folder`. The columns in `sensitive` are sensitive and all others are quasi-identifiers.
 pub fn read(folder: &Path, file: &str, sensitive: &[&str]) -> DataSet {
     let text = std::fs::read_to_string(folder.join(file)).expect("the data set");
     let mut lines = text.lines();

@@ -12,7 +12,6 @@ use throng_core::lattice::table::{LatticeTable, TableRecords};
 use throng_core::privacy::{ClassPrivacyModel, GroundMetric, ValueRequirement};
 use throng_core::quality::QualityMeasure;
 
-/// Returns an attribute of `values` values with the optional intermediate level `between`, then the root.
 fn ages(values: u32, between: Option<Vec<u32>>) -> Domain {
     let raw = HierarchyLevel { cell_of: (0..values).collect(), loss: vec![0.0; values as usize] };
     let between = between.map(|cell_of| {
@@ -24,8 +23,7 @@ fn ages(values: u32, between: Option<Vec<u32>>) -> Domain {
     Domain::new("age", levels.into_iter().flatten().collect()).expect("a hierarchy")
 }
 
-/// Fig. 4: a suppressed class merges with satisfied ones. Then no class satisfies the model, and 15 suppressed
-/// records exceed the limit.
+/// Fig. 4: a suppressed class merges with satisfied ones, and 15 suppressed records exceed the limit.
 #[test]
 fn models_are_not_monotone_under_suppression() {
     // The classes are records 0–2, 3–4 and 5–14; the third has only one diagnosis.
@@ -42,8 +40,7 @@ fn models_are_not_monotone_under_suppression() {
     assert!(!high.admissible && high.suppressed == 15, "{high:?}");
 }
 
-/// The same holds for entropy: four different values satisfy ℓ = 3, but not after merging with ten records of a fifth
-/// value.
+/// Four different values satisfy ℓ = 3, but not after merging with ten records of a fifth value.
 #[test]
 fn entropy_is_not_monotone_under_suppression() {
     let age: Vec<u32> = (0..14).map(|row| u32::from(row >= 4)).collect();
@@ -80,8 +77,7 @@ fn measures_are_not_monotone_under_suppression() {
     }
 }
 
-/// With a lower bound, δ-presence is not monotone even without suppression. A class without released records is not
-/// judged, but lowers the share of a class that it is merged with.
+/// A class without released records is not judged, but lowers the share of a class that it is merged with.
 #[test]
 fn presence_is_not_monotone_without_suppression() {
     let records = TableRecords {
@@ -98,11 +94,10 @@ fn presence_is_not_monotone_without_suppression() {
     assert!(!Conclusion::InadmissibleBelow.is_sound(&terms, checker.limit()));
 }
 
-/// From 46,341 records, the product of two counts exceeds 32 bits; a distance in 32 bits would accept this class.
+/// From 46,341 records, the product of two counts exceeds 32 bits.
 #[test]
 fn closeness_distance_does_not_overflow_32_bits() {
     let n = 100_000u32;
-    // One class has a single value, the other class all remaining values.
     let quasi: Vec<u32> = (0..n).map(|row| u32::from(row >= n / 2)).collect();
     let sensitive: Vec<u32> = (0..n).map(|row| if row < n / 2 { 0 } else { 1 + row % 3 }).collect();
     let records = TableRecords { quasi: vec![quasi], sensitive: vec![(sensitive, 4)], ..TableRecords::default() };
@@ -160,7 +155,6 @@ fn class_keys_wider_than_64_bits_are_supported() {
         let outcome = checker.check(&policy);
         assert_eq!((outcome.suppressed, outcome.cost), (gone, (kept + gone * 400) as f64));
     }
-    // A search in this lattice ends at its deadline with a result.
     let begun = Instant::now();
     let clock = || begun.elapsed();
     let until = SearchDeadline::timed(&clock, Some(Duration::from_millis(200)));

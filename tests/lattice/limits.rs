@@ -1,4 +1,4 @@
-//! One deadline for all passes, on a clock that counts its reads, so the tests are deterministic.
+//! One deadline for all passes, on a clock that counts its reads.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,7 +14,6 @@ use throng_core::lattice::table::{LatticeTable, TableRecords};
 use throng_core::privacy::ClassPrivacyModel;
 use throng_core::quality::QualityMeasure;
 
-/// Returns five attributes of 16 values that merge in pairs, and 400 records without a pattern.
 fn records() -> (Vec<Domain>, TableRecords) {
     let level = |shift: u32| HierarchyLevel {
         cell_of: (0..16).map(|value| value >> shift).collect(),
@@ -24,7 +23,6 @@ fn records() -> (Vec<Domain>, TableRecords) {
     let mut state = 7u64;
     let mut value = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // Small values are more frequent.
         let (a, b) = (state >> 40 & 15, state >> 50 & 15);
         a.min(b) as u32
     };
@@ -36,7 +34,6 @@ fn terms() -> PolicyTerms {
     PolicyTerms { models: vec![ClassPrivacyModel::KAnonymity { k: 5 }], limit: 0.05, measure: QualityMeasure::Loss }
 }
 
-/// Runs local recoding with a limit of clock reads and returns the result and the reads.
 fn local(limit: u64) -> (LocalRecodingResult, u64) {
     let (domains, records) = records();
     let looks = AtomicU64::new(0);
@@ -60,7 +57,7 @@ fn time_limit_covers_all_recoding_passes() {
     );
     for limit in [work / 8, work / 4, work / 2] {
         let (cut, looks) = local(limit);
-        // Each search needs a few additional clock reads at its begin and end.
+        // Each search needs a few additional clock reads.
         let own = 10 * (cut.searches.len() as u64 + 2);
         assert!(looks <= limit + own, "{looks} looks of {limit}, {} searches", cut.searches.len());
         assert_eq!(cut.early_end_reason, Some(EarlyEndReason::Time));
@@ -109,7 +106,7 @@ fn stopped_search_returns_best_policy() {
     assert!(whole.is_proved_optimal() && whole.early_end_reason.is_none());
     let stop = AtomicBool::new(false);
     let improved = AtomicU64::new(0);
-    // Only the third improvement is informative: the first is the fully generalized policy.
+    // The first improvement is the fully generalized policy.
     let third = |_: &LatticeSearchProgress| {
         if improved.fetch_add(1, Ordering::Relaxed) >= 2 {
             stop.store(true, Ordering::Relaxed);
@@ -130,7 +127,6 @@ fn stopped_search_returns_best_policy() {
         "{:?}",
         before.passes
     );
-    // Passes that leave more than the limit are not released; a policy within the limit is used instead.
     let stop = AtomicBool::new(false);
     let passes = recoded(10, 1.0, &stop, &|progress| {
         stop.fetch_or(progress.pass == 1 && progress.checked > 20, Ordering::Relaxed);

@@ -1,5 +1,4 @@
-//! Lattice search against brute force on small random tables, and against the results of an established tool on real
-//! data.
+//! Lattice search against brute force, and against the results of an established tool on real data.
 
 mod data;
 mod fuller;

@@ -11,7 +11,6 @@ use throng_core::lattice::search::LatticeStrategy;
 use throng_core::lattice::search_deadline::SearchDeadline;
 use throng_core::lattice::strategies::search_lattice;
 
-/// Returns every policy with its check outcome.
 pub fn checked(checker: &PolicyChecker<'_>) -> Vec<(LatticePolicy, PolicyOutcome)> {
     checker.lattice().iter().map(|policy| (policy.clone(), checker.check(&policy))).collect()
 }
@@ -111,7 +110,6 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
-    /// Values released as `*` count for no model and may not be more than half of a class.
     #[test]
     fn rare_values_are_checked_as_suppressed(case in rare_case()) {
         a_check_is_the_definition(&case)?;

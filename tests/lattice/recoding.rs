@@ -19,7 +19,7 @@ fn near(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-9 * (1.0 + a.abs().max(b.abs()))
 }
 
-/// Recoding result, and the pass that releases each record.
+/// The pass that releases each record.
 struct Found {
     recoded: LocalRecodingResult,
     by: Vec<Option<u8>>,
@@ -42,7 +42,7 @@ fn recoded(case: &Case, most: u8, leaving: f64) -> Found {
     let table = case.table();
     let recoded = recode_locally(&table, &case.terms, passes, SearchDeadline::without_deadline(), &|_| {})
         .expect("possible terms");
-    // A record belongs to the class of the first pass that has decided a class with its cells.
+    // A record belongs to the first pass that has decided a class with its cells.
     let mut settled: Vec<BTreeMap<Vec<u32>, bool>> = vec![BTreeMap::new(); recoded.passes.len()];
     let cells = |pass: usize, values: &[u32]| -> Vec<u32> {
         let levels = case.domains.iter().zip(&recoded.passes[pass].policy).zip(values);
@@ -70,7 +70,7 @@ fn lattice(case: &Case) -> Lattice {
     Lattice::new(case.domains.iter().map(Domain::top).collect::<Vec<u8>>())
 }
 
-/// Checks the minimum sizes of a class that its models imply. Fewer than ℓ records cannot have ℓ values.
+/// Fewer than ℓ records cannot have ℓ values.
 fn is_crowd(case: &Case, own: &[usize], members: &[usize]) -> bool {
     case.terms.models.iter().all(|model| match model {
         ClassPrivacyModel::KAnonymity { k } => people(case, own) >= *k && own.len() as u64 >= *k,
@@ -84,7 +84,7 @@ fn is_crowd(case: &Case, own: &[usize], members: &[usize]) -> bool {
     })
 }
 
-/// Repeats the passes by definition: each policy is optimal, and each record is in the right pass.
+/// Each policy is optimal, and each record is in the right pass.
 fn follow(case: &Case, most: u8, share: f64, recoded: &Found) -> Result<(), TestCaseError> {
     let rows = case.records.len();
     let all: Vec<usize> = (0..rows).filter(|&row| leaves(&case.records, row)).collect();
@@ -97,8 +97,7 @@ fn follow(case: &Case, most: u8, share: f64, recoded: &Found) -> Result<(), Test
         let own: u64 = open.iter().filter(|&&row| leaves(&case.records, row)).count() as u64;
         prop_assert_eq!(pass.records, own);
         let judged = judge_among(case, &pass.policy, &open);
-        // Records that a pass may leave unreleased. The last of several passes, and the only one, may leave only as
-        // many as the limit.
+        // The last of several passes, and the only one, may leave only as many as the limit.
         let over = own + gone_for_good > limit;
         let as_last = if over { limit.saturating_sub(gone_for_good) } else { own };
         let as_others = if number > 0 { own } else { (share * 10.0).round() as u64 * own / 10 };
@@ -140,7 +139,6 @@ fn follow(case: &Case, most: u8, share: f64, recoded: &Found) -> Result<(), Test
     Ok(())
 }
 
-/// Checks that no policy that suppresses at most `allowed` of the `open` rows costs less.
 fn is_best(case: &Case, policy: &[u8], judged: &Judged, open: &[usize], allowed: u64) -> Result<(), TestCaseError> {
     // The cost of a part depends only on the values of that part.
     for other in lattice(case).iter() {
@@ -153,7 +151,6 @@ fn is_best(case: &Case, policy: &[u8], judged: &Judged, open: &[usize], allowed:
     Ok(())
 }
 
-/// Returns the classes of the output: records with equal sets of covered values, independent of pass and level.
 fn output(case: &Case, recoded: &Found) -> BTreeMap<Vec<BTreeSet<u32>>, Vec<usize>> {
     let mut classes: BTreeMap<Vec<BTreeSet<u32>>, Vec<usize>> = BTreeMap::new();
     for (row, by) in recoded.by.iter().enumerate() {
@@ -198,7 +195,6 @@ fn every_output_class_holds(case: &Case, recoded: &Found) -> Result<(), TestCase
     {
         prop_assert!(near(recoded.overall_figures.average_risk, risk / left as f64));
     }
-    // All records with the same raw tuple are in the same pass.
     let mut ways: BTreeMap<Vec<u32>, Option<u8>> = BTreeMap::new();
     for &row in &all {
         let raw = case.records.quasi.iter().map(|column| column[row]).collect();
@@ -207,7 +203,6 @@ fn every_output_class_holds(case: &Case, recoded: &Found) -> Result<(), TestCase
     Ok(())
 }
 
-/// Computes a measure by definition, each record at its released levels.
 fn measured(case: &Case, recoded: &Found, measure: QualityMeasure) -> f64 {
     let all: Vec<usize> = (0..case.records.len()).filter(|&row| leaves(&case.records, row)).collect();
     let n = all.len() as f64;
@@ -298,7 +293,6 @@ fn the_account_is_that_of_the_output(case: &Case, recoded: &Found) -> Result<(),
     Ok(())
 }
 
-/// One pass equals full-domain generalization, with the figures of the checker.
 fn one_pass_is_the_search(case: &Case) -> Result<(), TestCaseError> {
     let recoded = recoded(case, 1, 1.0);
     let table = case.table();
@@ -338,7 +332,6 @@ proptest! {
     }
 }
 
-/// The nearest policy suppresses the minimum number of records when no policy meets the limit.
 fn the_nearest_suppresses_least(case: &Case) -> Result<(), TestCaseError> {
     let table = case.table();
     let everybody: Vec<usize> = (0..case.records.len()).collect();

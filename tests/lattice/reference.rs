@@ -9,14 +9,13 @@ use throng_core::lattice::strategies::search_lattice;
 use throng_core::privacy::{ClassPrivacyModel, GroundMetric, ValueRequirement};
 use throng_core::quality::QualityMeasure;
 
-/// Parses a configuration such as `k5+rl43:0.05:nue` into models, limit and measure.
+/// Parses a configuration such as `k5+rl43:0.05:nue`.
 fn terms(config: &str, set: &DataSet) -> PolicyTerms {
     let mut parts = config.split(':');
     let models = parts.next().expect("models").split('+').map(|model| match model {
         "rl43" => ClassPrivacyModel::Sensitive { attribute: 0, of: ValueRequirement::Recursive { c: 4.0, l: 3 } },
         "dl3" => ClassPrivacyModel::Sensitive { attribute: 0, of: ValueRequirement::Distinct { l: 3 } },
-        // The reference tool refuses a class exactly at the bound (2, 2, 2) because of rounding, so the bound is
-        // slightly higher.
+        // The reference tool refuses a class exactly at the bound because of rounding.
         "el3" => ClassPrivacyModel::Sensitive { attribute: 0, of: ValueRequirement::Entropy { l: 3.000_000_001 } },
         "teq" => ClassPrivacyModel::Sensitive {
             attribute: 0,

@@ -1,10 +1,6 @@
-//! Soundness table of conclusions from one policy to others ([FL2] §2.4–2.7). Sound conclusions hold on thousands of
-//! random tables, and each unsound one has a counterexample.
+//! Soundness table of conclusions from one policy to others ([FL2] §2.4–2.7), on thousands of random tables.
 //!
-//! [FL2] shows that under suppression most models and all measures lose the monotonicity that searches need. Two
-//! conclusions always hold, and the searches rely on them: too many records lost for every specialization
-//! ([`Conclusion::LostBelow`]), and a bound from generalization alone that exceeds a known cost
-//! ([`Conclusion::BeatenAbove`]).
+//! Searches rely on the two that always hold: [`Conclusion::LostBelow`] and [`Conclusion::BeatenAbove`].
 
 use crate::lattice::properties::checked;
 use crate::lattice::twin::{Case, case};
@@ -15,7 +11,6 @@ use throng_core::lattice::policy::is_same_or_specialization;
 use throng_core::lattice::policy_check::{PolicyChecker, PolicyTerms};
 use throng_core::privacy::{ClassPrivacyModel, ValueRequirement};
 
-/// Conclusion from a policy x to the policies above or below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Conclusion {
     /// The records that x loses for every specialization exceed the limit: no specialization is admissible.
@@ -31,12 +26,10 @@ pub enum Conclusion {
 }
 
 impl Conclusion {
-    /// All conclusions.
     pub const ALL: [Self; 5] =
         [Self::LostBelow, Self::InadmissibleBelow, Self::AdmissibleAbove, Self::DearerAbove, Self::BeatenAbove];
 
-    /// Checks that the conclusion is sound for these terms, with a limit of `may_suppress` records. The result does
-    /// not depend on the measure: all are monotone without suppression and none with it ([FL2] §2.5).
+    /// Checks that the conclusion is sound for these terms, with a limit of `may_suppress` records ([FL2] §2.5).
     ///
     /// | | nothing suppressed | k-anonymity, k-map, distinct-ℓ | any other model | δ-presence with min > 0 |
     /// |---|---|---|---|---|
@@ -59,8 +52,7 @@ impl Conclusion {
     }
 }
 
-/// Checks that generalizations inherit admissibility under suppression with a limit above 0 ([FL2] §2.4). This holds
-/// only for k-anonymity, k-map and distinct diversity.
+/// Checks that generalizations inherit admissibility under suppression ([FL2] §2.4).
 fn monotone_under_suppression(model: &ClassPrivacyModel) -> bool {
     let distinct = |model: &ClassPrivacyModel| {
         matches!(model, ClassPrivacyModel::Sensitive { of: ValueRequirement::Distinct { .. }, .. })
@@ -69,9 +61,6 @@ fn monotone_under_suppression(model: &ClassPrivacyModel) -> bool {
 }
 
 /// Checks that generalizations inherit admissibility without suppression ([FL2] §2.4).
-///
-/// δ-presence with a lower bound is the exception: a class without released records is not judged, but lowers the
-/// share of a class that it is merged with.
 fn monotone_without_suppression(model: &ClassPrivacyModel) -> bool {
     !matches!(model, ClassPrivacyModel::Presence { min, .. } if *min > 0.0)
 }
@@ -103,7 +92,6 @@ fn refuted(case: &Case) -> Vec<(Conclusion, bool, bool)> {
 fn sound_conclusions_hold_and_unsound_ones_have_counterexamples() {
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[5; 32]);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
-    // Number of counterexamples by unsound conclusion and model.
     let mut counterexamples: BTreeMap<(String, String), u32> = BTreeMap::new();
     for _ in 0..30_000 {
         let case = case().new_tree(&mut runner).expect("a case").current();
@@ -124,8 +112,7 @@ fn sound_conclusions_hold_and_unsound_ones_have_counterexamples() {
         }
     }
     assert!(counterexamples.len() >= 15, "{counterexamples:?}");
-    // This case is too rare to be drawn; `fuller::presence_is_not_monotone_without_suppression` is its
-    // counterexample.
+    // Too rare; see `fuller::presence_is_not_monotone_without_suppression`.
     let rare = |kind: &str| kind == "Presence, not suppressing";
     let found = counterexamples.iter();
     let needless: Vec<_> = found.filter(|&((_, kind), &count)| count == 0 && !rare(kind)).collect();

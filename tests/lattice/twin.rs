@@ -9,7 +9,6 @@ use throng_core::lattice::table::{LatticeTable, TableRecords};
 use throng_core::privacy::{ClassPrivacyModel, GroundMetric, ValueRequirement};
 use throng_core::quality::QualityMeasure;
 
-/// Small table with terms.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub domains: Vec<Domain>,
@@ -23,14 +22,13 @@ impl Case {
     }
 }
 
-/// Returns nested partitions of `values`. The seeds select the cells of a level that merge.
+/// The seeds select the cells of a level that merge.
 fn partitions(values: usize, seeds: &[u64]) -> Vec<Vec<u32>> {
     let mut levels = vec![(0..values as u32).collect::<Vec<u32>>()];
     for seed in seeds {
         let below = levels.last().expect("a level");
         let groups = 1 + (seed % values as u64) as u32;
         let merged: Vec<u32> = below.iter().map(|&cell| (u64::from(cell) * 7 + seed) as u32 % groups).collect();
-        // Renumbers the cells densely in the order of the values.
         let mut number = BTreeMap::new();
         let dense = merged.iter().map(|cell| {
             let next = number.len() as u32;
@@ -43,7 +41,7 @@ fn partitions(values: usize, seeds: &[u64]) -> Vec<Vec<u32>> {
     levels
 }
 
-/// Returns a domain with losses by the number of values that a cell covers.
+/// Losses follow the number of values that a cell covers.
 fn domain(name: &str, values: usize, seeds: &[u64]) -> Domain {
     let level = |cell_of: Vec<u32>| {
         let cells = cell_of.iter().max().map_or(0, |&c| c as usize + 1);
@@ -85,7 +83,6 @@ fn measure() -> impl Strategy<Value = QualityMeasure> {
     prop::sample::select(QualityMeasure::VARIANTS)
 }
 
-/// Returns a strategy for small tables with any terms.
 pub fn case() -> impl Strategy<Value = Case> {
     let shapes = prop::collection::vec((1usize..6, prop::collection::vec(any::<u64>(), 0..3)), 1..4);
     let beside = prop::collection::vec((1usize..5, prop::collection::vec(any::<u64>(), 0..2)), 1..3);
@@ -119,7 +116,6 @@ pub fn case() -> impl Strategy<Value = Case> {
         })
 }
 
-/// Returns the same strategy with some values that are released as `*`.
 pub fn rare_case() -> impl Strategy<Value = Case> {
     (case(), prop::collection::vec(prop::bool::weighted(0.3), 10)).prop_map(|(mut case, marks)| {
         let of = |(at, (_, values)): (usize, &(Vec<u32>, usize))| marks[at * 5..at * 5 + values].to_vec();
@@ -128,7 +124,6 @@ pub fn rare_case() -> impl Strategy<Value = Case> {
     })
 }
 
-/// Evaluation of a policy.
 pub struct Judged {
     pub suppressed: u64,
     pub admissible: bool,
@@ -146,7 +141,6 @@ pub fn cell(case: &Case, policy: &[u8], attribute: usize, row: usize) -> u32 {
     case.domains[attribute].levels()[policy[attribute] as usize].cell_of[value as usize]
 }
 
-/// Returns the members of each class of `policy` among the rows `among`.
 pub fn classes(case: &Case, policy: &[u8], among: &[usize]) -> BTreeMap<Vec<u32>, Vec<usize>> {
     let tuple = |row: usize| -> Vec<u32> { (0..policy.len()).map(|a| cell(case, policy, a, row)).collect() };
     let mut classes: BTreeMap<Vec<u32>, Vec<usize>> = BTreeMap::new();
@@ -161,7 +155,7 @@ pub fn judge(case: &Case, policy: &[u8]) -> Judged {
     judge_among(case, policy, &everybody)
 }
 
-/// Evaluates a policy over the rows `among`; distances refer to all records.
+/// Distances refer to all records.
 pub fn judge_among(case: &Case, policy: &[u8], among: &[usize]) -> Judged {
     let rows = case.records.len();
     let whole: Vec<usize> = (0..rows).filter(|&row| leaves(&case.records, row)).collect();
@@ -187,7 +181,6 @@ fn counts(case: &Case, attribute: usize, rows: &[usize]) -> Vec<u64> {
     (0..*values as u32).map(|v| rows.iter().filter(|&&row| column[row] == v).count() as u64).collect()
 }
 
-/// Counts distinct subjects, or records if there are no subjects.
 pub fn people(case: &Case, rows: &[usize]) -> u64 {
     match &case.records.subjects {
         None => rows.len() as u64,
@@ -195,12 +188,11 @@ pub fn people(case: &Case, rows: &[usize]) -> u64 {
     }
 }
 
-/// Checks a class against a model. `own` are its released records, `members` all of its records, and `all` the
-/// released records of the table.
+/// `own` are the released records of a class, `members` all of its records, `all` the released records of the table.
 pub fn holds(case: &Case, model: &ClassPrivacyModel, own: &[usize], members: &[usize], all: &[usize]) -> bool {
     let population = members.len();
     let is_rare = |a: usize, v: u32| case.records.rare.get(a).is_some_and(|marks| marks[v as usize]);
-    // Rare values are released as `*`, which would reveal a value of more than half of the class.
+    // `*` would reveal a value of more than half of the class.
     let names_the_rare =
         |a: usize| (0u32..).zip(counts(case, a, own)).any(|(v, count)| is_rare(a, v) && 2 * count > people(case, own));
     if (0..case.records.sensitive.len()).any(names_the_rare) {
@@ -225,7 +217,7 @@ pub fn holds(case: &Case, model: &ClassPrivacyModel, own: &[usize], members: &[u
             let r = descending(*attribute);
             let n = shown(*attribute).len() as f64;
             let entropy = -r.iter().map(|&c| c as f64 / n).map(|p| p * p.ln()).sum::<f64>();
-            // The tables are small, so the tolerance only covers rounding errors.
+            // The tolerance only covers rounding errors.
             r.len() as f64 >= *l && entropy >= l.ln() - 1e-12
         }
         ClassPrivacyModel::Sensitive { attribute, of: ValueRequirement::Recursive { c, l } } => {
@@ -237,7 +229,7 @@ pub fn holds(case: &Case, model: &ClassPrivacyModel, own: &[usize], members: &[u
             let own = shown(*attribute);
             let (class, whole) = (counts(case, *attribute, &own), counts(case, *attribute, all));
             let (n, total) = (own.len() as u64, all.len() as u64);
-            // All distances are in units of 1 / (n · total), compared in tenths of t.
+            // Distances are in units of 1 / (n · total), compared in tenths of t.
             let (distance, unit) = match ground {
                 GroundMetric::Equal => {
                     (class.iter().zip(&whole).map(|(c, w)| (c * total).abs_diff(w * n)).sum::<u64>(), 2)
@@ -254,7 +246,7 @@ pub fn holds(case: &Case, model: &ClassPrivacyModel, own: &[usize], members: &[u
     }
 }
 
-/// Returns the total distance between the sorted units of both distributions, matched in order.
+/// Matches the sorted units of both distributions in order.
 fn matched(class: &[u64], whole: &[u64], n: u64, total: u64) -> u64 {
     let units = |counts: &[u64], each: u64| -> Vec<usize> {
         counts.iter().enumerate().flat_map(|(v, &c)| std::iter::repeat_n(v, (c * each) as usize)).collect()

@@ -1,5 +1,4 @@
-//! Privacy models in random small streams with restarts, crashes and aborts. `support::models`, which shares no code
-//! with the product, recounts every class at every commit.
+//! Privacy models in random small streams with restarts, crashes and aborts, recounted by `support::models`.
 
 use crate::support;
 
@@ -27,7 +26,7 @@ const ILLNESSES: [&str; 9] =
     ["\"flu\"", "\"flu\"", "\"flu\"", "\"cold\"", "\"cold\"", "\"hiv\"", "\"ebola\"", "null", "\"unheard of\""];
 const PULSES: [&str; 6] = ["60", "60", "70", "80", "9", ""];
 
-/// Record draft: person, age, city, illness, pulse.
+/// Person, age, city, illness, pulse.
 type Draft = (u8, u8, u8, u8, u8);
 
 #[derive(Clone, Debug)]
@@ -36,7 +35,6 @@ struct Scenario {
     two_groups: bool,
     k: usize,
     hold: u8,
-    /// Numbers of the models of illness (at least one) and of pulse.
     illness: Vec<u8>,
     pulse: Vec<u8>,
     batches: Vec<(Vec<Draft>, Fault, i64)>,
@@ -73,7 +71,6 @@ fn scenario() -> impl Strategy<Value = Scenario> {
         })
 }
 
-/// Returns a model by number: its TOML, and the requirement that the test checks.
 fn model(number: u8, attribute: &str) -> (String, Question) {
     let tree = |above: &[(&str, &str)]| {
         let root = |node: &str| vec![node.to_owned(), "*".to_owned()];
@@ -130,7 +127,6 @@ impl Scenario {
         text
     }
 
-    /// Returns the requirements that the test checks.
     fn promises(&self) -> Vec<Models> {
         let of = |numbers: &[u8], attribute: &str| Models {
             group: usize::from(self.two_groups && attribute == "pulse"),
@@ -166,8 +162,7 @@ impl Scenario {
     }
 }
 
-/// Returns the engine's reference distribution of an attribute in the order of the ordered distance: missing values,
-/// then numbers by size or texts alphabetically.
+/// Missing values, then numbers by size or texts alphabetically.
 fn distribution(stand: &mut Stand, attribute: &str) -> Distribution {
     let position = stand.position(attribute);
     let counts = stand.engine().references().iter().find(|r| r.attribute == position).cloned().unwrap_or_default();
@@ -181,13 +176,11 @@ fn distribution(stand: &mut Stand, attribute: &str) -> Distribution {
     texts
 }
 
-/// Replaces the digests in the lines by the true subjects.
 fn with_truth(lines: &[Line], truth: &[Option<String>]) -> Vec<Line> {
     let subject = |line: &Line| truth[usize::try_from(line.source.2).expect("an offset")].clone();
     lines.iter().map(|line| Line { subject: subject(line), ..line.clone() }).collect()
 }
 
-/// Runs a scenario and returns the test engine and the number of shown protected cells by attribute.
 fn run(scenario: &Scenario) -> Result<(Stand, BTreeMap<String, usize>), TestCaseError> {
     let mut stand = Stand::new(&scenario.schema(), &scenario.settings());
     let (mut truth, mut shown) = (Vec::new(), BTreeMap::new());
@@ -239,8 +232,7 @@ proptest! {
     }
 }
 
-/// Checks that the random streams are not trivial: every model shows and withholds values. Small streams show few
-/// values, so each model gets as many scenarios as it needs.
+/// Every model shows and withholds values. Each gets as many scenarios as it needs.
 #[test]
 fn random_streams_show_and_withhold_values() {
     use proptest::strategy::ValueTree;
@@ -264,7 +256,6 @@ fn random_streams_show_and_withhold_values() {
 
 const NOW: i64 = 1_700_000_000_000;
 
-/// Returns thirty records of batch `number`, with varying people and illnesses.
 fn thirty(number: usize) -> Vec<Option<Vec<u8>>> {
     let one = |i: usize| {
         let (person, age) = ((number * 7 + i * 3) % 97, 30 + (i * 5 + number) % 12);

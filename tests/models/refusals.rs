@@ -1,5 +1,4 @@
-//! Models that a stream cannot satisfy: `throng check` and `throng run` refuse them with the file, the key and a
-//! remedy.
+//! Models that a stream cannot satisfy are refused with the file, the key and a remedy.
 
 use crate::models::{ILLNESS, QUASI};
 use crate::support::binary::Place;
@@ -49,7 +48,6 @@ fn supported_stream_models_are_accepted_without_warning() {
     assert!(some.0 == Some(0) && !some.1.contains("warning"), "{}", some.1);
 }
 
-/// Returns the exit code and the output of `throng check`.
 fn check(place: &Place) -> (Option<i32>, String) {
     let run = place.command(&[], &[]);
     let mut command = Command::new(run.get_program());

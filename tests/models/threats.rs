@@ -1,5 +1,5 @@
-//! Inferences about a subject in a known class (`docs/internals/threats.md`, 9): homogeneity, a subject with many
-//! records, skewness and similarity. Each stream reveals the value without the model.
+//! Inferences about a subject in a known class (`docs/internals/threats.md`, 9). Each stream reveals the value without
+//! the model.
 
 use crate::models::{ILLNESS, QUASI};
 use crate::support::schemas::PERSON;
@@ -13,7 +13,6 @@ fn stand(models: &str) -> Stand {
     Stand::new(&format!("name = \"attack\"\n{PERSON}{QUASI}{ILLNESS}"), &format!("{K3}{models}"))
 }
 
-/// Returns people of one city, one per illness.
 fn people(name: &str, city: &str, illnesses: &[&str]) -> Vec<Option<Vec<u8>>> {
     let one = |(number, illness): (usize, &&str)| {
         record(format!(r#"{{"person":"{name}{number}","age":40,"city":"{city}","illness":"{illness}"}}"#))
@@ -21,7 +20,6 @@ fn people(name: &str, city: &str, illnesses: &[&str]) -> Vec<Option<Vec<u8>>> {
     illnesses.iter().enumerate().map(one).collect()
 }
 
-/// Returns the illnesses shown for a city and the number of withheld ones.
 fn shown(stand: &Stand, city: &str) -> (Vec<String>, usize) {
     let of_city = stand.sink.lines.iter().filter(|l| l.text.contains(city));
     let mut illnesses: Vec<String> = Vec::new();
@@ -65,7 +63,7 @@ fn threat_09_many_records_of_one_subject_do_not_add_diversity() {
     let three = DISTINCT.replace("l = 2", "l = 3");
     let mut with = stand(&three);
     with.offer(&records, Flush::EndOfStream, NOW, Fault::Nothing);
-    // Two values can be assigned to two subjects, but no third value to a third subject: all but z0 have hiv.
+    // All but z0 have hiv.
     assert_eq!(shown(&with, "Zug").0, Vec::<String>::new());
     assert_eq!(shown(&with, "Paris").0.len(), 3);
     let mut with = stand(DISTINCT);
@@ -73,7 +71,6 @@ fn threat_09_many_records_of_one_subject_do_not_add_diversity() {
     assert_eq!(shown(&with, "Zug").0.len(), 4, "two values of two people are all that l = 2 asks for");
 }
 
-/// Returns a test engine that has learned the distribution from forty people of Paris, mostly with flu.
 fn with_history(models: &str) -> Stand {
     let mut stand = stand(models);
     let mut history = vec!["flu"; 30];
@@ -93,7 +90,6 @@ fn threat_09_values_of_skewed_class_are_withheld() {
     let mut close = with_history(close);
     close.offer(&skewed, Flush::No, NOW + 1000, Fault::Nothing);
     assert_eq!(shown(&close, "Zug").0, Vec::<String>::new());
-    // The values of a city with the usual distribution are shown.
     let usual = people("l", "Lyon", &["flu", "flu", "flu", "flu", "flu", "cold"]);
     close.offer(&usual, Flush::EndOfStream, NOW + 2000, Fault::Nothing);
     assert!(!shown(&close, "Lyon").0.is_empty());

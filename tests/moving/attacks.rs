@@ -1,10 +1,7 @@
 //! Threat 25: attacks by repetition. Each attack must succeed on a release without limits.
 //!
-//! With limits, it may be no better than the larger of 1/k and 1.5 × chance. Chance is the same attack after a
-//! permutation of the subjects between the groups. The tests also require a minimum number of released lines, because
-//! an empty release protects trivially.
-//!
-//! All seeds and the secret of the test engine are fixed, so the results are deterministic.
+//! With limits, it may be no better than the larger of 1/k and 1.5 × chance: the same attack after a permutation of the
+//! subjects. A minimum number of released lines is required. All seeds are fixed.
 
 use crate::support::invariants::{Line, cells};
 use crate::support::schemas::PERSON;
@@ -17,13 +14,12 @@ const K: usize = 5;
 const NOW: i64 = 1_700_000_000_000;
 const MINUTE: i64 = 60_000;
 const BATCHES: usize = 240;
-/// Number of intermittent people, which are the targets of the attacker.
+/// Number of intermittent people, the targets.
 const PEOPLE: usize = 240;
-/// Number of body classes and of homes. Each is shared by four intermittent people.
+/// Body classes and homes, each shared by four intermittent people.
 const LABELS: usize = 60;
-/// Regular people per label. They send in every batch, so every class always has k subjects.
+/// Regular people per label, which send in every batch.
 const REGULARS: usize = 8;
-/// Percentage of intermittent people that send in a batch.
 const ACTIVE: usize = 15;
 /// Attacks may be no better than this or one and a half times chance.
 const BOUND: f64 = 1.0 / K as f64;
@@ -51,7 +47,7 @@ impl Dice {
     }
 }
 
-/// Line with an exact label: its batch, group and label. The record number is only for the evaluation.
+/// The record number is only for the evaluation.
 #[derive(Clone, Copy)]
 struct Seen {
     batch: usize,
@@ -60,7 +56,7 @@ struct Seen {
     record: usize,
 }
 
-/// Returns the released lines of a stream with one batch per minute. The cells of a group are a letter and a number.
+/// One batch per minute. The cells of a group are a letter and a number.
 fn seen(stand: &Stand) -> Vec<Seen> {
     let label = |text: &str| text.trim_matches('"')[1..].parse::<usize>().ok();
     let of = |line: &Line| {
@@ -75,29 +71,25 @@ fn seen(stand: &Stand) -> Vec<Seen> {
     stand.sink.lines.iter().filter_map(of).collect()
 }
 
-/// Returns the bodies and homes of the intermittent people, drawn independently.
 fn deal() -> (Vec<usize>, Vec<usize>) {
     let mut dice = Dice::new(25);
     let mut deal = || dice.shuffled(PEOPLE).into_iter().map(|place| place % LABELS).collect::<Vec<_>>();
     (deal(), deal())
 }
 
-/// Returns two of `labels` for the regular person `number`. All labels are equally frequent, and no pair occurs
-/// twice.
+/// All labels are equally frequent, and no pair occurs twice.
 fn regular(number: usize, labels: usize) -> (usize, usize) {
     (number % labels, (number + 7 * (number / labels)) % labels)
 }
 
-/// Release of a stream, the batches in which each target was present, and the person of each record.
 struct Release {
     lines: Vec<Seen>,
     present: Vec<BTreeSet<usize>>,
     people: Vec<usize>,
 }
 
-/// Runs a stream of intermittent and regular people with one batch per minute.
 fn static_groups(limits: &str) -> Release {
-    // The home is declared static; the daemon must detect that the body is.
+    // The home is declared static; the daemon must detect the body.
     let schema = format!(
         "name = \"static\"\n{PERSON}[[attribute]]\nname = \"body\"\ntype = \"string\"\n\
          [[attribute]]\nname = \"home\"\ntype = \"string\"\nchanges = \"never\"\n"
@@ -145,11 +137,10 @@ fn with_limits() -> &'static Release {
     RELEASE.get_or_init(|| static_groups(DEFAULTS))
 }
 
-/// Number of lines that the limits permit: one body and one home per person and window.
+/// One body and one home per person and window.
 const SAYABLE: usize = (PEOPLE + REGULARS * LABELS) * 2 * BATCHES / 60;
 
-/// Returns the lines of a group as counts by label and bin of `width` batches, minus the expected count of the label
-/// in that bin.
+/// Counts by label and bin of `width` batches, minus their expectation.
 fn series(lines: &[Seen], group: usize, width: usize) -> Vec<Vec<f32>> {
     let bins = BATCHES / width + 1;
     let mut counts = vec![vec![0.0_f32; bins]; LABELS];
@@ -167,10 +158,8 @@ fn series(lines: &[Seen], group: usize, width: usize) -> Vec<Vec<f32>> {
     counts
 }
 
-/// Returns the share of true pairs among the 100 pairs of labels with the largest covariance over the batches.
-///
-/// Only pairs of intermittent people count as true, because presence reveals no other pair. The attacker gets the
-/// best of several bin widths.
+/// Returns the share of true pairs of intermittent people among the 100 pairs of labels with the largest covariance,
+/// for the best of several bin widths.
 fn covariance(lines: &[Seen]) -> f64 {
     let (bodies, homes) = deal();
     let true_pairs: BTreeSet<(usize, usize)> = bodies.into_iter().zip(homes).collect();
@@ -186,7 +175,6 @@ fn covariance(lines: &[Seen]) -> f64 {
     [1, 5, 20, 60].map(of_width).into_iter().fold(0.0, f64::max)
 }
 
-/// Returns the same lines with the homes of the intermittent people permuted.
 fn permuted(release: &Release, seed: u64) -> Vec<Seen> {
     let (homes, other) = (deal().1, Dice::new(seed).shuffled(PEOPLE));
     let moved = |line: &Seen| match line.group {
@@ -208,8 +196,8 @@ fn threat_25_covariance_over_batches_joins_no_subject() {
     assert!(after <= BOUND.max(1.5 * chance), "{after} of the pairs are true, {chance} by chance");
 }
 
-/// Returns the share of targets that the attack finds: their body has the largest excess count after 20 known times
-/// of presence. The attacker gets the best of several interval lengths, chosen for all targets together.
+/// Returns the share of targets whose body has the largest excess count after 20 known times of presence, for the best
+/// of several interval lengths.
 fn presence(lines: &[Seen], present: &[BTreeSet<usize>], bodies: &[usize]) -> f64 {
     let mut counts = vec![vec![0.0_f64; BATCHES + 1]; LABELS];
     lines.iter().filter(|line| line.group == 0).for_each(|line| counts[line.label][line.batch.min(BATCHES)] += 1.0);
@@ -250,8 +238,8 @@ fn threat_25_twenty_known_times_reveal_no_class() {
 /// Names the keys in a comment, so that the test engine uses their defaults.
 const DEFAULTS: &str = "# max_lines_per_subject, max_delay";
 
-/// Runs a stream of 150 records per batch from devices that send in bursts, with one place and app per burst. Further
-/// people send one record in every batch, so every class has k subjects.
+/// 150 records per batch from devices that send in bursts, with one place and app per burst; further people complete
+/// the classes.
 fn bursts(limits: &str) -> (Vec<Seen>, Vec<(usize, usize)>) {
     let attribute = |name: &str| format!("[[attribute]]\nname = \"{name}\"\ntype = \"string\"\nchanges = \"always\"\n");
     let schema = format!("name = \"bursts\"\n{PERSON}{}{}", attribute("place"), attribute("app"));
@@ -287,13 +275,12 @@ fn bursts(limits: &str) -> (Vec<Seen>, Vec<(usize, usize)>) {
 }
 
 const BURST_BATCHES: usize = 150;
-/// Number of places, and of apps.
 const PLACES: usize = 40;
-/// Records per batch of the regular people: k + 1 for each place and each app.
+/// k + 1 for each place and each app.
 const SINGLES: usize = PLACES * (K + 1);
 
-/// Joins a place and an app of one batch if each is the only label with its count. Returns the number of joined
-/// fragments and the share of correct ones.
+/// Joins labels that alone have their count in a batch. Returns the number of joined fragments and the share of correct
+/// ones.
 fn equal_counts(lines: &[Seen], app_of: impl Fn(&Seen) -> usize) -> (usize, f64) {
     let mut batches: BTreeMap<usize, [BTreeMap<usize, Vec<&Seen>>; 2]> = BTreeMap::new();
     for line in lines {

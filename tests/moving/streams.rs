@@ -1,5 +1,4 @@
-//! Random small streams under repetition limits, with restarts, crashes and aborts between and inside batches.
-//! Release invariant, limits and conservation are recounted at every commit, and faults must not change the output.
+//! Random small streams under repetition limits, with restarts, crashes and aborts. Faults must not change the output.
 
 use crate::support::invariants::{GroupNames, Line, cells};
 use crate::support::stand::{Fault, RETRIED_AFTER_MS, SECRET, Stand};
@@ -16,7 +15,7 @@ const SCHEMA: &str = "name = \"moving\"\n[[attribute]]\nname = \"person\"\ntype 
     [[attribute]]\nname = \"home\"\ntype = \"string\"\n\
     [[attribute]]\nname = \"mood\"\ntype = \"string\"\nchanges = \"always\"\n";
 
-/// Record draft: person, difference from the person's last record, mood.
+/// Person, difference from the person's last record, mood.
 type Draft = (u8, u8, u8);
 
 #[derive(Clone, Debug)]
@@ -26,7 +25,6 @@ struct Scenario {
     hold: u8,
     delay_ms: u32,
     window_seconds: u32,
-    /// Capacity for waiting lines and for released lines.
     room: (usize, usize),
     batches: Vec<(Vec<Draft>, Fault, i64)>,
     end: bool,
@@ -80,8 +78,7 @@ impl Scenario {
         FixedSettings { max_waiting_lines: self.room.0, max_said_lines: self.room.1, ..FixedSettings::default() }
     }
 
-    /// Checks that faults cannot change the output. Static detection or a full limit may differ in a retry or after a
-    /// restart.
+    /// Static detection or a full limit may differ in a retry or after a restart.
     fn is_exact(&self) -> bool {
         self.window_seconds != 4 && self.room == (1000, 1000)
     }
@@ -103,7 +100,7 @@ fn payload((person, change, mood): Draft) -> (Option<Vec<u8>>, Option<String>) {
     (Some(format!("{{{}}}", fields.join(",")).into_bytes()), (person > 0).then(|| format!("p{person}")))
 }
 
-/// Returns the static window in milliseconds. Three static lines of one subject must span more than this.
+/// Three static lines of one subject must span more than this.
 fn window_ms(scenario: &Scenario) -> i64 {
     i64::from(scenario.window_seconds) * 1000
 }
@@ -135,14 +132,14 @@ fn check_limits(scenario: &Scenario, lines: &[Line], groups: &[GroupNames]) -> R
     check_counting(lines, groups, scenario)
 }
 
-/// Returns the labels that cover a cell, itself first. All builds of these streams are between 40 and 49.
+/// All builds of these streams are between 40 and 49.
 fn labels(name: &str, text: &str) -> Vec<String> {
     let all = if name == "build" { vec![text, "\"40-49\"", "\"0-49\""] } else { vec![text] };
     let own = all.iter().rposition(|label| *label == text).unwrap_or(0);
     all[own..].iter().map(|label| (*label).to_owned()).collect()
 }
 
-/// Returns every set of labels that cover the cells of a line, with at most one label per attribute.
+/// At most one label per attribute.
 fn label_sets(line: &Line, names: &GroupNames) -> Result<Vec<Vec<String>>, String> {
     let printed = cells(line)?;
     let mut sets: Vec<Vec<String>> = vec![Vec::new()];
@@ -161,10 +158,8 @@ fn label_sets(line: &Line, names: &GroupNames) -> Result<Vec<Vec<String>>, Strin
     Ok(sets)
 }
 
-/// Checks that counting joins no pair of label sets of two groups for fewer than k subjects.
-///
-/// With at most one line per subject and group, a row is a subject, because static lines come from other records.
-/// Otherwise a row is a record.
+/// Checks that counting joins no pair of label sets of two groups for fewer than k subjects. With at most one line per
+/// subject and group, a row is a subject; otherwise a record.
 fn check_counting(lines: &[Line], groups: &[GroupNames], scenario: &Scenario) -> Result<(), String> {
     let by_person = scenario.most == 1;
     let row = |line: &Line| if by_person { format!("{:?}", line.subject) } else { format!("{:?}", line.source) };
@@ -197,14 +192,13 @@ fn check_counting(lines: &[Line], groups: &[GroupNames], scenario: &Scenario) ->
     Ok(())
 }
 
-/// Location of the state, and the faults of a run.
 #[derive(Clone, Copy, PartialEq)]
 enum Run {
     /// The state is in a directory.
     Directory { faults: bool },
     /// The state is in a changelog.
     Changelog { faults: bool },
-    /// The state is in a changelog, and each restart uses a new directory.
+    /// Each restart uses a new directory.
     Moves,
 }
 
@@ -214,9 +208,9 @@ fn run(scenario: &Scenario, kind: Run) -> Result<Stand, TestCaseError> {
         Run::Directory { .. } => Stand::tuned(SCHEMA, &scenario.settings(), SECRET, scenario.tuning()),
         Run::Changelog { .. } | Run::Moves => Stand::of_a_topic(SCHEMA, &scenario.settings(), scenario.tuning()),
     };
-    // A store may be less full after a restart: the limits hold, but the bytes may differ.
+    // A store may be less full after a restart.
     stand.sink.another_attempt_may_differ = !scenario.is_exact();
-    // A retried batch may use the later clock of the retry; the next batch may precede it.
+    // A retried batch may use the later clock of the retry.
     let (mut truth, mut now, mut latest) = (Vec::new(), NOW, NOW);
     let with_truth = |lines: &[Line], truth: &[Option<String>]| -> Vec<Line> {
         let subject = |line: &Line| truth[usize::try_from(line.source.2).expect("an offset")].clone();
@@ -248,7 +242,6 @@ fn run(scenario: &Scenario, kind: Run) -> Result<Stand, TestCaseError> {
             "the end settles everything"
         );
     } else {
-        // A quiet stream settles only due lines.
         stand.settle(Flush::Quiet, now);
         prop_assert!(!stand.engine().has_due(now));
         stand.settle(Flush::Quiet, now + i64::from(scenario.delay_ms));
@@ -289,7 +282,6 @@ proptest! {
         }
     }
 
-    /// Repeats the property with the state in a changelog, which every start reads.
     #[test]
     fn random_streams_with_changelog_keep_limits_and_bytes_under_faults(scenario in scenario()) {
         let stand = run(&scenario, Run::Changelog { faults: true })?;
@@ -299,14 +291,12 @@ proptest! {
         }
     }
 
-    /// A process that has only the changelog keeps the limits of its predecessors.
     #[test]
     fn random_streams_keep_limits_after_state_moves(scenario in scenario()) {
         run(&scenario, Run::Moves)?;
     }
 }
 
-/// Checks that the random streams are not trivial: fixed scenarios release, delay and thin lines.
 #[test]
 fn random_streams_delay_and_thin_lines() {
     use proptest::strategy::ValueTree;
@@ -329,7 +319,6 @@ fn random_streams_delay_and_thin_lines() {
     assert!(lines.iter().all(|of| *of > 100) && late > 50 && thinned > 100);
 }
 
-/// Without a subject every record counts as a different subject: the limits have no effect.
 #[test]
 fn line_limits_have_no_effect_without_subject() {
     let schema = SCHEMA.replace("role = \"subject\"", "role = \"identifier\"");
@@ -348,7 +337,7 @@ fn line_limits_have_no_effect_without_subject() {
     assert_eq!(stream("max_lines_per_subject = 1\nmax_delay = \"1h\""), lines);
 }
 
-/// A record with one released fragment counts as released; a waiting fragment is not a second record.
+/// A waiting fragment is not a second record.
 #[test]
 fn record_with_delayed_lines_counts_once() {
     let settings = "[privacy]\nk = 3\nmax_lines_per_subject = 1\nmax_delay = \"1h\"\n\
@@ -366,17 +355,16 @@ fn record_with_delayed_lines_counts_once() {
     assert_eq!(released, 5);
     assert_eq!(released + held + suppressed, 10);
     stand.check_conservation().expect("conservation");
-    // The same values are not released again in the window.
     stand.offer(&records, Flush::No, NOW + 1000, Fault::LeaveAndDie);
     assert_eq!(stand.engine().waiting_lines(), 10);
     stand.settle(Flush::Quiet, NOW + 3_600_000);
-    // Two of the homes belong to two people each and keep waiting for k subjects.
+    // Two of the homes belong to two people each and keep waiting.
     assert_eq!((of(&stand, 0), of(&stand, 1), stand.engine().waiting_lines()), (5, 3, 2));
     stand.check_conservation().expect("conservation");
     stand.offer(&records, Flush::EndOfStream, NOW + 3_700_000, Fault::Nothing);
     assert_eq!((of(&stand, 0), of(&stand, 1)), (5, 3), "said once a window");
     stand.check_conservation().expect("conservation");
-    // The first plan detects no change and reports static attributes; declared frequencies are kept.
+    // The first plan detects no change; declared frequencies are kept.
     let plan = stand.telemetry.status().plan;
     let changes: BTreeMap<&str, (&str, bool)> = plan["changes"]
         .as_array()

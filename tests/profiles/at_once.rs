@@ -6,7 +6,6 @@ use crate::support::binary::Place;
 const JOIN: &str = "[[join]]\nname = \"profiles\"\npath = \"profiles.csv\"\n";
 const ANONYMIZE: [&str; 6] = ["anonymize", "in.ndjson", "-c", "throng.toml", "-o", "at-once.ndjson"];
 
-/// Creates nine visits with an age and a sex that differ from the profiles.
 fn place(join: &str, profiles: &str) -> Place {
     let place = Place::new(SCHEMA, join);
     let visit = |p| format!("{{\"person\":\"p{p}\",\"ward\":\"east\",\"age\":\"none\",\"sex\":\"q\"}}\n");
@@ -19,7 +18,6 @@ fn profiles(people: std::ops::Range<usize>) -> String {
     people.fold("person,age,sex\n".to_owned(), |text, p| text + &format!("p{p},34,f\n"))
 }
 
-/// Returns the exit code, and stdout and stderr together.
 fn throng(place: &Place, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = crate::support::binary::throng();
     command.args(arguments);
@@ -40,7 +38,6 @@ fn anonymize_joins_profiles_like_daemon() {
     assert_eq!(known, classes(&place.lines("out.ndjson")), "as the daemon");
 }
 
-/// `throng anonymize` has no dead letters: unreadable profiles are refused, like unreadable records.
 #[test]
 fn anonymize_refuses_invalid_profiles() {
     let refused = |join: &str, profiles: &str, wanted: &str| {
@@ -76,7 +73,6 @@ fn audit_reports_attributes_missing_without_profiles() {
     place.run(&[]).expect(0);
 }
 
-/// `throng evaluate` and `throng diff` join profiles from files to the records, as the run did.
 #[test]
 fn evaluate_and_diff_join_profiles_to_records() {
     let place = place(JOIN, &profiles(0..6));

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 const JOIN: &str = "[[join]]\nname = \"profiles\"\npath = \"profiles.csv\"\n";
 
-/// Returns profiles as CSV. Each attribute has a column, named by the last segment of its pointer.
+/// Each column is named by the last segment of its pointer.
 fn profiles(rows: &[(usize, &str, &str)]) -> String {
     rows.iter().fold("sex,person,age,city\n".to_owned(), |mut text, (person, age, sex)| {
         writeln!(text, "{sex},p{person},{age},Zug").expect("a string");
@@ -26,7 +26,6 @@ fn profile_file_is_joined_and_replaces_previous_file() {
     let place = Place::new(SCHEMA, JOIN);
     let mut rows: Vec<_> = (0..5).map(|p| (p, "34", "f")).collect();
     rows.extend((5..10).map(|p| (p, "-1", "m")));
-    // The later of two rows of one person applies.
     rows.insert(0, (0, "99", "m"));
     place.write("profiles.csv", profiles(&rows));
     place.write("in.ndjson", visits(0..13));
@@ -37,7 +36,6 @@ fn profile_file_is_joined_and_replaces_previous_file() {
     assert_eq!(known[&line("null", "\"m\"")], 5, "{known:?}");
     assert_eq!(known[&line("null", "null")], 3, "{known:?}");
 
-    // A new file replaces all profiles of the old one.
     place.write("profiles.csv", profiles(&(0..4).map(|p| (p, "61", "f")).collect::<Vec<_>>()));
     place.run(&[]).expect(0);
     let known = classes(&place.lines("out.ndjson"));
@@ -45,7 +43,7 @@ fn profile_file_is_joined_and_replaces_previous_file() {
     assert_eq!(known[&line("null", "null")], 9, "{known:?}");
 }
 
-/// A malformed row is ignored. A row with a subject and an unreadable cell removes the known profile of that subject.
+/// A row with a subject and an unreadable cell removes the known profile.
 #[test]
 fn unreadable_profile_rows_are_counted_and_remove_named_subject() {
     let place = Place::new(SCHEMA, JOIN);
@@ -115,7 +113,6 @@ fn check_on_sample_joins_profiles() {
     assert!(!said.contains("of the wrong type") && !said.contains("no value in any record"), "{said}");
 }
 
-/// Each join has a file and a key, and does not affect the attributes of other joins.
 #[test]
 fn several_joins_supply_independent_attributes() {
     let schema = SCHEMA.replacen(
@@ -138,7 +135,6 @@ fn several_joins_supply_independent_attributes() {
     assert_eq!((of("34", "null"), of("34", "\"f\""), of("null", "\"f\"")), (3, 3, 3), "{known:?}");
 }
 
-/// A source with a header lacks the columns of profiles, which is not an error.
 #[test]
 fn source_header_may_lack_profile_columns() {
     let place = Place::new(SCHEMA, JOIN);
@@ -156,8 +152,7 @@ fn source_header_may_lack_profile_columns() {
     assert_eq!(classes(&place.lines("out.ndjson"))[&line("34", "\"f\"")], 6);
 }
 
-/// Checks the memory figure of docs/policies.md. The first start also writes each profile to the state, which needs
-/// no additional memory.
+/// Checks the memory figure of docs/policies.md.
 #[test]
 fn first_start_with_profiles_stays_below_memory_per_subject_limit() {
     const PEOPLE: usize = 50_000;

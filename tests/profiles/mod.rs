@@ -16,7 +16,6 @@ use support::binary::{Place, Process, series};
 use support::kafka::{Broker, Record, unique};
 use support::schemas::schema;
 
-/// The ward is in the record; age and sex are in the profile.
 const SCHEMA: &str = schema!("visits"; person, text "ward", more r#"
 [[attribute]]
 name = "age"
@@ -37,7 +36,6 @@ from = "join:profiles"
 
 const K: usize = 3;
 
-/// Topics of one scenario on the shared broker, with a place for its daemon.
 struct Scene {
     broker: &'static Broker,
     place: Place,
@@ -48,19 +46,16 @@ struct Scene {
     changelog: String,
     group: String,
     batch: String,
-    /// Value of `privacy.max_hold_batches`.
     hold: &'static str,
 }
 
 impl Scene {
-    /// Creates a scene with batches of `batch` records; 0 closes batches after a short wait instead. `more` contains
-    /// keys of the join.
+    /// 0 closes batches after a short wait instead.
     fn new(broker: &'static Broker, batch: usize, more: &str) -> Self {
         Self::with(broker, batch, more, true)
     }
 
-    /// Creates a scene with a `compacted` or plain profile topic. The broker rejects messages without a key in a
-    /// compacted topic.
+    /// The broker rejects messages without a key in a compacted topic.
     fn with(broker: &'static Broker, batch: usize, more: &str, compacted: bool) -> Self {
         let profiles = unique("profiles");
         let join = format!("[[join]]\nname = \"profiles\"\ntopic = \"{profiles}\"\nkey_format = \"text\"\n{more}");
@@ -113,7 +108,6 @@ impl Scene {
         Process::spawn(command, self.place.port)
     }
 
-    /// Produces one visit for each of `people`.
     fn visits(&self, people: impl IntoIterator<Item = usize>) {
         let visit = |person| Record {
             partition: Some(0),
@@ -125,7 +119,6 @@ impl Scene {
         self.broker.produce_records(&self.raw, &people.into_iter().map(visit).collect::<Vec<_>>());
     }
 
-    /// Produces profiles, partitioned by person; `None` removes a profile.
     fn profiles(&self, profiles: &[(usize, Option<(i64, &str)>)]) {
         let record = |&(person, profile): &(usize, Option<(i64, &str)>)| Record {
             partition: Some(i32::try_from(person % 2).expect("small")),
@@ -136,7 +129,6 @@ impl Scene {
         self.broker.produce_records(&self.profiles, &profiles.iter().map(record).collect::<Vec<_>>());
     }
 
-    /// Returns committed lines in order.
     fn released(&self) -> Vec<String> {
         lines(&self.broker.read_committed(&self.out))
     }
@@ -146,7 +138,7 @@ fn lines(stored: &[support::kafka::Stored]) -> Vec<String> {
     stored.iter().map(|s| String::from_utf8(s.payload.clone().expect("a payload")).expect("text")).collect()
 }
 
-/// Counts lines by text and requires at least k per class. In these scenarios each person sends one record per batch.
+/// Requires at least k per class; each person sends one record per batch.
 fn classes(lines: &[String]) -> BTreeMap<String, usize> {
     let mut classes = BTreeMap::new();
     for line in lines {
@@ -160,13 +152,11 @@ fn line(age: &str, sex: &str) -> String {
     format!("{{\"ward\":\"east\",\"age\":{age},\"sex\":{sex}}}")
 }
 
-/// Returns a series of `/metrics`.
 fn metric(process: &Process, name: &str) -> f64 {
     series(&process.get("/metrics").expect("an answer").1).get(name).copied().unwrap_or(f64::NAN)
 }
 
-/// Waits until the given number of updates has been read, and another second so that they are applied between two
-/// batches.
+/// Waits until the updates are read, and another second for their application between two batches.
 fn wait_for_updates(process: &Process, updates: f64) {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while metric(process, "throng_profile_updates_total") < updates {

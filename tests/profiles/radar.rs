@@ -1,5 +1,4 @@
-//! RADAR-base end to end: person in an Avro key, times and a measurement in the value, and a profile topic. Uses the
-//! shipped configuration with the test's addresses and topics.
+//! RADAR-base end to end, with the shipped configuration.
 
 use crate::support::binary::{Place, Process};
 use crate::support::kafka::{Broker, Record, unique};
@@ -16,7 +15,6 @@ fn file(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name).display().to_string()
 }
 
-/// Returns one heart rate per person as JSON lines.
 fn heart_rates() -> String {
     (0..PEOPLE).fold(String::new(), |mut lines, person| {
         let record = json!({
@@ -31,7 +29,7 @@ fn heart_rates() -> String {
     })
 }
 
-/// Returns the profiles of all but the last ten people as JSON lines. One profile is unique.
+/// All but the last ten people; one profile is unique.
 fn profiles() -> String {
     (0..PEOPLE - 10).fold(String::new(), |mut lines, person| {
         let (year, sex, zip) = match person {
@@ -65,7 +63,6 @@ fn radar_heart_rates_are_released_with_frequent_profiles_only() {
         client(&arguments.each_ref().map(String::as_str), lines);
     };
     produce(&people, "text", &file("schemas/avro/profile.avsc"), &profiles());
-    // Removes one person's profile.
     let gone = Record { key: Some(b"user-1".to_vec()), payload: None, partition: Some(0), ..Record::default() };
     broker.produce_records(&people, &[gone]);
     let (key, value) = (file("schemas/avro/observation-key.avsc"), file("schemas/avro/wrist-heart-rate.avsc"));
@@ -104,7 +101,7 @@ fn radar_heart_rates_are_released_with_frequent_profiles_only() {
         classes
     };
     let (rates, persons) = (read("heart_rate"), read("person"));
-    // Each person has sent one record, so the lines of a class equal its subjects.
+    // Each person has sent one record.
     for (line, people) in rates.iter().chain(&persons) {
         assert!(*people >= K, "{people} of {line}");
         assert!(!line.contains("99999") && !line.contains("OTHER") && !line.contains("1931"), "{line}");

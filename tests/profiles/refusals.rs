@@ -73,7 +73,7 @@ fn join_requires_subject_attribute_in_record() {
     refused(&itself, PATH, &[], "the subject cannot come from a profile, which is found by subject");
 }
 
-/// A trial has no cluster to read from and would wait forever.
+/// A trial has no cluster to read from.
 #[test]
 fn check_on_sample_refuses_profile_topic() {
     let kafka = [("SOURCE__KIND", "kafka"), ("SOURCE__TOPICS", "raw"), ("SINK__KIND", "kafka"), ("SINK__TOPIC", "out")];

@@ -6,18 +6,15 @@ use crate::support::kafka::Broker;
 
 const BATCH: usize = 12;
 
-/// Returns identical profiles for all people.
 fn all(age: i64) -> Vec<(usize, Option<(i64, &'static str)>)> {
     (0..BATCH).map(|p| (p, Some((age, "f")))).collect()
 }
 
-/// Runs the daemon until it dies at `crash` in its second batch.
 fn dies(scene: &Scene, crash: &str) {
     let outcome = scene.start(Some(crash)).wait();
     assert!(outcome.code.is_none(), "{crash} was not reached: {:?} {}", outcome.code, outcome.stderr);
 }
 
-/// Changes profiles between the intent of a batch and its retry.
 fn repeated_at(point: &str) {
     let Some(broker) = Broker::shared() else { return };
     let scene = Scene::new(broker, BATCH, "");
@@ -28,7 +25,7 @@ fn repeated_at(point: &str) {
     let attempted = lines(&broker.read_uncommitted(&scene.out));
     let produced = attempted.len() == 2 * BATCH;
     assert!(produced || attempted.len() == BATCH, "{point}: {} lines", attempted.len());
-    // Some profiles change, some are removed, and a second crash comes before the batch is released.
+    // A second crash comes before the batch is released.
     let mut changed = all(61);
     changed.truncate(BATCH / 2);
     changed.extend((BATCH / 2..BATCH).map(|p| (p, None)));
@@ -63,7 +60,7 @@ fn retried_batch_has_same_bytes_after_produce_despite_profile_changes() {
     repeated_at("acknowledged");
 }
 
-/// Between the end of a batch and the write of its effects, profile updates received with it are only in memory.
+/// Updates received with a batch are only in memory until its effects are written.
 #[test]
 fn unwritten_profile_updates_are_read_again_after_crash() {
     let Some(broker) = Broker::shared() else { return };
@@ -86,15 +83,13 @@ fn unwritten_profile_updates_are_read_again_after_crash() {
     }
 }
 
-/// Updates arrive during batches and crashes at every point. Each record is released once. Every batch has one kind
-/// of profile, because all profiles change together and only between batches.
+/// Every batch has one kind of profile, because all profiles change together and between batches.
 #[test]
 fn kills_during_profile_updates_lose_and_duplicate_nothing() {
     let Some(broker) = Broker::shared() else { return };
     let scene = Scene::new(broker, BATCH, "");
     scene.profiles(&all(34));
-    // Number of passages of each point before the crash. Most points are passed once per batch, with three batches
-    // per round; the state is also written when profiles are applied.
+    // Passages of each point before the crash, with three batches per round.
     let points = [
         ("state-unwritten", 3),
         ("state-unflushed", 3),

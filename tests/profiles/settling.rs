@@ -22,21 +22,18 @@ const SETTINGS: &str = "[[join]]\nname = \"profiles\"\npath = \"nobody-reads.csv
     [privacy]\nk = 3\nmax_hold_batches = 9\n\
     [[group]]\nname = \"all\"\nattributes = [\"ward\", \"age\", \"sex\"]\n";
 const NOW_MS: i64 = 1_000;
-/// Next offset of partition 0.
 const BEGIN: i64 = 6;
 
-/// Next event of a scripted source.
 enum Step {
     Batch(QueuedBatch),
     /// Delivers the aborted batch again.
     Again,
-    /// Revokes a partition.
     Revoked(i32),
     /// Delivers no record for longer than `batch.max_age`.
     Quiet,
     /// Reports that the aborted batch cannot be read again.
     CannotReplay,
-    /// Another instance has read past the aborted batch, without a notice.
+    /// Another instance has read past the aborted batch.
     Passed,
     /// As `Passed`, and other instances own all partitions.
     Alone,
@@ -44,13 +41,11 @@ enum Step {
     Breaks,
 }
 
-/// Scripted live source. It ends with a shutdown after its last step.
 struct Script {
     steps: VecDeque<Step>,
     aborted: Option<QueuedBatch>,
     passed: bool,
     alone: bool,
-    /// Counts commands to discard the partial read of an aborted batch.
     voided: Arc<AtomicUsize>,
 }
 
@@ -151,7 +146,6 @@ fn person(engine: &Engine, number: usize) -> u64 {
     subjects.digest(RawToken::Text(&format!("p{number}"))).expect("a text")
 }
 
-/// Returns profiles of people with identical cells.
 fn table(engine: &Engine, people: std::ops::Range<usize>, cells: &str) -> ProfileTable {
     let mut table = ProfileTable::new(100);
     for p in people {
@@ -160,7 +154,6 @@ fn table(engine: &Engine, people: std::ops::Range<usize>, cells: &str) -> Profil
     table
 }
 
-/// Installs a profile feed that the test controls.
 fn reader(stand: &mut Stand) -> Sender<ProfileMessage> {
     let (says, news) = unbounded();
     stand.engine().set_profile_feeds(vec![ProfileFeed::new(news)]);
@@ -175,8 +168,7 @@ fn texts(sink: &Collector) -> Vec<&str> {
     sink.lines.iter().map(|l| l.text.as_str()).collect()
 }
 
-/// Returns a state with profiles 34 and f for all but two people. Those two have unique profiles, and their records
-/// of partition 1 are held.
+/// All profiles but two are equal. The records of those two, in partition 1, are held.
 fn begun() -> (Stand, Sender<ProfileMessage>) {
     let mut stand = Stand::new(SCHEMA, SETTINGS);
     let says = reader(&mut stand);
@@ -204,7 +196,6 @@ fn stop_before_profiles_are_read_releases_nothing() {
     assert!(stand.sink.lines.is_empty(), "{:?}", texts(&stand.sink));
     assert_eq!((stand.engine().unreleased_records(), stand.engine().progress().totals.consumed), (2, 6));
 
-    // The next start reads the profiles, which have changed.
     let all = table(stand.engine(), 0..9, "61\n\"m\"");
     says.send(ProfileMessage::InitialTable(all)).expect("it listens");
     let turn = stand.turn(&visits(2..8), BEGIN);
@@ -229,7 +220,7 @@ fn held_records_wait_for_initial_profiles_at_shutdown() {
     assert!(!texts(&stand.sink).iter().any(|line| line.contains("\"x\"")), "{:?}", texts(&stand.sink));
 }
 
-/// A release in between would change the profiles of the pending batch and take records that it contained.
+/// A release in between would change the profiles of the pending batch.
 #[test]
 fn held_records_do_not_settle_between_batch_and_its_retry() {
     let (mut stand, says) = begun();
@@ -243,7 +234,6 @@ fn held_records_do_not_settle_between_batch_and_its_retry() {
     assert_eq!(stand.engine().unreleased_records(), 0);
 }
 
-/// A batch with a revoked partition is not retried here, and the daemon continues.
 #[test]
 fn revoked_partition_of_pending_batch_does_not_block_daemon() {
     let (mut stand, says) = begun();
@@ -256,8 +246,7 @@ fn revoked_partition_of_pending_batch_does_not_block_daemon() {
     assert_eq!((stand.engine().unreleased_records(), stand.engine().progress().totals.consumed), (0, 6));
 }
 
-/// Observers may have seen a failed settlement. The next batch must not release its records under another
-/// generalization.
+/// The next batch must not release its records under another generalization.
 #[test]
 fn failed_settlement_is_retried_before_next_batch() {
     let (mut stand, says) = begun();
@@ -267,12 +256,10 @@ fn failed_settlement_is_retried_before_next_batch() {
     says.send(ProfileMessage::Changed(other)).expect("it listens");
     let turn = stand.turn(&visits(2..6), BEGIN);
     run(&mut stand, vec![Step::Quiet, Step::Batch(turn)], false).expect("it ends in order");
-    // The collector has compared the bytes of all attempts.
     assert_eq!((stand.engine().unreleased_records(), stand.sink.aborts), (0, 0));
     assert_eq!(stand.engine().progress().totals.consumed, 10);
 }
 
-/// A failed settlement remains pending, and the next start retries it.
 #[test]
 fn permanently_failing_settlement_ends_run_and_stays_pending() {
     let (mut stand, _says) = begun();
@@ -285,8 +272,7 @@ fn permanently_failing_settlement_ends_run_and_stays_pending() {
     assert!(stand.is_pending());
 }
 
-/// An instance without partitions gets no notice of another owner. It must query, otherwise held records, erasures
-/// and policy changes would wait forever.
+/// An instance without partitions gets no notice of another owner.
 #[test]
 fn partitions_owned_by_others_do_not_block_daemon() {
     for (step, held) in [(Step::Passed, 2), (Step::Alone, 0)] {
@@ -294,16 +280,14 @@ fn partitions_owned_by_others_do_not_block_daemon() {
         let turn = stand.turn(&visits(2..6), BEGIN);
         stand.sink.abort_next = true;
         stand.sink.another_attempt_may_differ = true;
-        // While the batch of partition 0 is pending, no input arrives. Held records settle only after that batch is
-        // given up.
+        // Held records settle only after the batch of partition 0 is given up.
         let steps = vec![Step::Batch(turn), step, Step::Quiet, Step::Breaks];
         assert!(matches!(run(&mut stand, steps, false), Err(StreamError::Source(SourceFailure::ReaderThreadEnded))));
         assert_eq!(stand.engine().unreleased_records(), held);
     }
 }
 
-/// A partial batch left in the reader would count as complete when the partitions return, and the remaining records
-/// would be skipped.
+/// A partial batch left in the reader would count as complete.
 #[test]
 fn revocation_of_aborted_batch_discards_its_partial_read() {
     let (mut stand, _says) = begun();
@@ -317,8 +301,7 @@ fn revocation_of_aborted_batch_discards_its_partial_read() {
     assert_eq!(voided.load(Ordering::Relaxed), 1);
 }
 
-/// Another instance has the records. If the batch stayed pending, the next start would wait for them and refuse
-/// another policy.
+/// Otherwise the next start would wait for its records.
 #[test]
 fn abandoned_batch_is_not_pending_after_shutdown() {
     for (step, stays) in [

@@ -42,7 +42,6 @@ fn records_are_joined_to_current_profiles_of_their_subjects() {
     assert!(!after.contains_key(&line("34", "\"f\"")), "what has changed is not said again: {after:?}");
     assert!(metric(&process, "throng_profiles_lag_records").abs() < 1.0);
 
-    // A restarted process knows all profiles and removals.
     process.terminate();
     process.wait().expect(0);
     scene.visits(0..30);
@@ -83,7 +82,6 @@ fn missing_profile_topic_is_refused() {
     assert!(outcome.stderr.contains(&format!("topic {:?} does not exist", scene.profiles)), "{}", outcome.stderr);
 }
 
-/// All profile values are canaries, and some profiles cannot be read. No value may appear anywhere.
 #[test]
 fn profile_values_are_absent_from_disk_logs_and_pages() {
     let Some(broker) = Broker::shared() else { return };
@@ -125,7 +123,6 @@ fn profile_values_are_absent_from_disk_logs_and_pages() {
     ];
     let count = refused.len();
     profiles.extend(refused);
-    // People without records; their names are canaries too.
     profiles.extend((0..5).map(|_| message(Some(t()), Some(format!(r#"{{"sex":"{}"}}"#, t())))));
     broker.produce_records(&scene.profiles, &profiles);
     scene.visits(0..40);
@@ -167,7 +164,6 @@ fn profiles_beyond_limit_are_ignored_until_one_is_removed() {
     let known = classes(&first);
     assert_eq!((known[&line("34", "\"f\"")], known[&line("null", "null")]), (4, 6), "{known:?}");
     assert!(metric(&process, "throng_limit_reached_total{limit=\"profiles\"}") >= 1.0);
-    // Two profiles are removed, a new one arrives, and one that exceeded the limit is sent again.
     scene.profiles(&[(0, None), (2, None), (20, Some((34, "f"))), (10, Some((34, "f"))), (12, Some((34, "f")))]);
     wait_for_updates(&process, 15.0);
     visit();
@@ -179,7 +175,6 @@ fn profiles_beyond_limit_are_ignored_until_one_is_removed() {
     assert_eq!(lines(&broker.read_committed(&scene.raw)).len(), 20);
 }
 
-/// A held record is released with the profile known at its release.
 #[test]
 fn held_records_use_profile_at_release() {
     let Some(broker) = Broker::shared() else { return };
@@ -213,7 +208,6 @@ fn topic_records_are_joined_to_profile_file() {
     scene.visits(0..8);
     let process = scene.start(None);
     process.until("all are consumed", |s| s["totals"]["consumed"] == 8);
-    // The file has been read and is not read again.
     scene.visits(0..8);
     process.until("all are consumed", |s| s["totals"]["consumed"] == 16);
     process.terminate();

@@ -12,52 +12,50 @@ use super::{Machine, Move};
 const PROCESSES: usize = 2;
 const PARTITIONS: usize = 2;
 
-/// Slot of a transaction with a transactional id that belongs to no process any more.
+/// Transaction whose transactional id belongs to no process any more.
 const ORPHAN: usize = 2;
 
 /// Author of a progress entry: none, state 1 or 2, or a state with a lost directory.
 const NO_AUTHOR: u8 = 0;
 const LOST_AUTHOR: u8 = 3;
 
-/// Predicate that selects the possible faults.
 pub type Faults = fn(Fault) -> bool;
 
-/// Record number: partition times length plus offset. Sets of records and of partitions are bit masks.
+/// Partition times length plus offset. Sets of records and of partitions are bit masks.
 pub type Record = u8;
 
-/// Rules that a test can disable to show that the search detects their absence. Each variant describes the disabled
-/// behavior.
+/// Rules that a test can disable; each variant describes the disabled behavior.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Without {
     /// Produces before the intent is on disk.
     Intent,
-    /// Keeps every intent for a retry at a start.
+    /// Keeps every intent at a start.
     Marker,
-    /// Marks the sequence, not the attempt, in the marker.
+    /// Marks the sequence, not the attempt.
     MarkerAttempt,
-    /// Continues at a start although the marker is ahead of the state.
+    /// Continues although the marker is ahead of the state.
     RefusingCopies,
-    /// Reads the marker only up to the first open transaction.
+    /// Reads the marker only up to an open transaction.
     WaitingForHiddenMarkers,
-    /// Does not fence the older process or abort its open transaction at a start.
+    /// Does not fence the older process at a start.
     Fencing,
     /// Takes a new epoch without checking the markers.
     LookingAfterTakingTheId,
-    /// Uses one producer epoch for all transactions of a process.
+    /// Uses one producer epoch per process.
     NewEpochs,
-    /// Ignores the author of the last progress entry in a retry.
+    /// Ignores the author of the last progress entry.
     AuthorCheck,
     /// Does not compare the ranges of a retry with the offsets.
     RangeCheck,
     /// Requires only the partition of its range for a retry.
     AllPlaces,
-    /// Keeps a retry after a revocation of one of its partitions, and gives it up later.
+    /// Gives up a retry late after a revocation.
     GiveUpAtRevocation,
     /// Waits with a retry until its partitions are assigned again.
     GivingUp,
     /// Sends no offsets with a batch without a range.
     OffsetsOfSettled,
-    /// Sends only the offset of the range with a batch that has one.
+    /// Sends only the offset of the range.
     OffsetsOfAllPlaces,
     /// Writes progress only for the partition of the range.
     ProgressOfSettled,
@@ -67,23 +65,23 @@ pub enum Without {
     ChangelogInTransaction,
     /// Commits offsets after the transaction.
     OffsetsInTransaction,
-    /// Accepts offsets from a process that the group has expelled.
+    /// Accepts offsets from an expelled process.
     GenerationCheck,
     /// Gives a partition back while its batch is in flight.
     FinishBeforeRevocation,
-    /// Gives a partition back before the next epoch is taken.
+    /// Gives a partition back before the next epoch.
     RenewBeforeRevocation,
-    /// Keeps waiting records of a revoked partition in memory and settles them.
+    /// Keeps waiting records of a revoked partition.
     DroppingWaiting,
-    /// Reuses the memory of a formerly assigned partition instead of the changelog.
+    /// Reuses memory instead of the changelog.
     Restoring,
-    /// Reads the changelog only up to the first open transaction.
+    /// Reads the changelog only up to an open transaction.
     WaitingForOpenTransactions,
-    /// Reads the group's offsets after looking up the end of the changelog.
+    /// Reads offsets after the end of the changelog.
     ReadOffsetsFirst,
-    /// Compares the progress only with the offsets that were read first.
+    /// Compares the progress only with the first offsets.
     ReadOffsetsAgain,
-    /// Does not wait for offsets of undecided transactions.
+    /// Does not wait for undecided offsets.
     StableOffsets,
     /// Accepts offsets that differ from the progress.
     ComparingOffsets,
@@ -98,18 +96,16 @@ pub enum Fault {
     LateOffsets,
     /// A commit becomes visible in changelog and offsets at different times.
     SlowCommit,
-    /// The state after a batch is written to disk before the next intent.
+    /// The state is written to disk before the next intent.
     Flush,
     LostDirectory,
     /// A process that restores a partition ends the transaction of the other process.
     EndedByOthers,
-    /// An unclean leader election drops the newest entries of a partition that no process has read.
+    /// The newest entries of a partition that no process has read are lost.
     LostEntry,
     /// The same loss for a partition that a process has read.
     LostEntryOfOwner,
-    /// The newest offset of the group is lost.
     LostOffset,
-    /// The newest marker is lost.
     LostMarker,
 }
 
@@ -117,15 +113,13 @@ pub enum Fault {
 pub struct World {
     pub without: &'static [Without],
     pub partitions: usize,
-    /// Records per partition.
     pub length: u8,
-    /// Bit mask of records that wait when read and are released by a later batch.
+    /// Bit mask of records that wait when read.
     pub waits: u8,
     /// The second process has a copy of the first one's state directory.
     pub copy: bool,
     pub faults: Faults,
-    /// Number of processes that crash, abort, are expelled and have late requests. All processes give partitions
-    /// back.
+    /// Number of processes that can fail. All processes give partitions back.
     pub fallible: usize,
 }
 
@@ -134,7 +128,7 @@ enum Step {
     Down,
     /// `init_transactions` has completed; the marker has not been read.
     Opened,
-    /// Between two batches. A present attempt is a pending retry.
+    /// A present attempt is a pending retry.
     Idle,
     Intended {
         afresh: bool,
@@ -147,18 +141,17 @@ enum Step {
     Refused,
 }
 
-/// Treated batch with the memory of its partitions at that time.
+/// Treated batch with the memory of its partitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Attempt {
     range: Option<Record>,
     settles: u8,
     sequence: u8,
-    /// Attempt number: random in the product, unique per attempt in the model.
+    /// Random in the product, unique per attempt in the model.
     number: u8,
     memory: [u8; PARTITIONS],
 }
 
-/// Transaction at the broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Transaction {
     attempt: Attempt,
@@ -168,11 +161,10 @@ struct Transaction {
     offsets: bool,
     asked: bool,
     commit: Commit,
-    /// Offsets of an earlier attempt that arrived after the transaction's.
+    /// Offsets of an earlier attempt that arrived late.
     rewound: Option<Attempt>,
 }
 
-/// Commit progress at the broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Commit {
     Undecided,
@@ -183,7 +175,7 @@ enum Commit {
     InOffsets,
 }
 
-/// Request that the client has retried or abandoned and that has not reached the broker.
+/// Request that the client has retried or abandoned, still under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Late {
     Commit,
@@ -192,7 +184,7 @@ enum Late {
     Offsets(Attempt),
 }
 
-/// Partition state: its records (two bits each: unread, waiting, released) and the last progress entry.
+/// Records of a partition (two bits each: unread, waiting, released) and the last progress entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Entries {
     memory: u8,
@@ -247,13 +239,11 @@ struct Process {
     shares: [Share; PARTITIONS],
     /// Memory of revoked partitions, used when a rule is disabled.
     kept: [Option<Entries>; PARTITIONS],
-    /// Batch in flight or to be retried.
     attempt: Option<Attempt>,
     sequence: u8,
-    /// Last marker that the process knows.
     marker: Marker,
     disk: Directory,
-    /// Uncommitted readers have seen an attempt that this directory can still retry.
+    /// Uncommitted readers have seen an attempt that this directory can retry.
     owes_retry: bool,
 }
 
@@ -262,18 +252,16 @@ pub struct State {
     processes: [Process; PROCESSES],
     transactions: [Option<Transaction>; PROCESSES + 1],
     owner: [Option<u8>; PARTITIONS],
-    /// Committed offsets of the group.
     offset: [u8; PARTITIONS],
-    /// Committed entries of the changelog.
     log: [Entries; PARTITIONS],
-    /// Entries before the last batch, recorded if entries can be lost.
+    /// Entries before the last batch, if entries can be lost.
     before: [Entries; PARTITIONS],
     /// Committed record states, independent of losses.
     truth: [u8; PARTITIONS],
     /// Committed outputs by record, two bits each.
     effects: u8,
     markers: [Marker; PROCESSES],
-    /// Previous marker; `hidden` is set while an open transaction hides the last one.
+    /// Previous marker; `hidden`: an open transaction hides the last one.
     shown: [Marker; PROCESSES],
     hidden: [bool; PROCESSES],
     copied: bool,
@@ -294,7 +282,6 @@ fn with_status(memory: u8, at: u8, status: u8) -> u8 {
 }
 
 impl Entries {
-    /// Returns these entries after a batch.
     fn after(self, world: &World, attempt: Attempt, author: u8, partition: usize) -> Self {
         let mut after = Self { memory: world.memory_after(attempt, partition, self.memory), ..self };
         if !world.progress_places(attempt, partition) {
@@ -329,15 +316,13 @@ impl World {
         (self.faults)(fault)
     }
 
-    /// Checks that the result can depend on the epoch of a running process: only with copies, late requests or slow
-    /// commits.
+    /// The result can depend on the epoch of a running process only with copies, late requests or slow commits.
     fn needs_epochs(&self) -> bool {
         let needs = [Fault::SlowCommit, Fault::LateCommit, Fault::LateAbort, Fault::LateProduce, Fault::LateOffsets];
         self.copy || needs.into_iter().any(|fault| self.may(fault))
     }
 
-    /// Checks that intent and outputs can be one step, as can offsets and the commit request. A crash between them
-    /// then adds no new state.
+    /// Intent and outputs can be one step, as can offsets and the commit request.
     fn merges_steps(&self) -> bool {
         let rules = [Without::EntriesBeforeOffsets, Without::FinishBeforeRevocation];
         !self.needs_epochs() && rules.into_iter().all(|rule| self.keeps(rule))
@@ -450,7 +435,6 @@ impl Machine for World {
     }
 }
 
-/// Collects the successor steps of a state.
 struct Steps {
     world: World,
     of: State,
@@ -511,7 +495,7 @@ impl World {
                 self.aborts(s, i, to);
                 to.step("asks for the commit", |n| self.ask(n, i));
             }
-            // After a timeout the client repeats the commit request until it gets a response or is fenced.
+            // The client repeats the commit request until it gets a response or is fenced.
             Step::CommitAsked => self.answers(s, i, to),
             Step::Refused => {}
         }
@@ -556,7 +540,7 @@ impl State {
         }
     }
 
-    /// Ends the process. Its transaction stays open at the broker, and a requested commit may still be decided.
+    /// Ends the process. Its transaction stays open, and a requested commit may still be decided.
     fn leave(&mut self, i: usize, step: Step) {
         self.expel(i);
         let me = &mut self.processes[i];

@@ -1,7 +1,5 @@
-//! Exhaustive model check of the commit protocol in `docs/internals/exactly-once.md`.
-//!
-//! The search covers every interleaving of two processes with crashes, aborts, expulsions, rebalances, late requests,
-//! and lost or copied directories.
+//! Exhaustive model check of the commit protocol in `docs/internals/exactly-once.md`: every interleaving of two
+//! processes with crashes, aborts, expulsions, rebalances, late requests, and lost or copied directories.
 
 mod machine;
 
@@ -10,7 +8,6 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 use machine::{Fault, Faults, Without, World};
 
-/// Protocol with faults: its states and the steps between them.
 trait Machine {
     type State: Copy + Eq + Hash;
 
@@ -18,20 +15,17 @@ trait Machine {
     fn next(&self, s: &Self::State) -> Vec<Move<Self::State>>;
     /// Returns the guarantee that this state breaks.
     fn broken(&self, s: &Self::State) -> Option<&'static str>;
-    /// Checks that all work is complete.
     fn done(&self, s: &Self::State) -> bool;
 }
 
-/// Step to another state.
 struct Move<S> {
     name: &'static str,
     process: usize,
-    /// The step is optional; progress cannot rely on it.
+    /// Progress cannot rely on an optional step.
     is_fault: bool,
     state: S,
 }
 
-/// Fast hasher for millions of small states.
 #[derive(Default)]
 struct FastHasher(u64);
 
@@ -61,7 +55,7 @@ impl Hasher for FastHasher {
     }
 }
 
-/// Discovered states in order of discovery, with the step that reached each.
+/// In order of discovery, with the step that reached each state.
 struct Found<S> {
     states: Vec<S>,
     from: Vec<(u32, &'static str, u8)>,
@@ -117,7 +111,7 @@ fn walk<M: Machine>(world: &M) -> Result<usize, Vec<String>> {
     }
 }
 
-/// Returns the states from which completion is reachable by `steps`, given as (target, source) pairs.
+/// `steps` are (target, source) pairs.
 fn ending(done: &[bool], mut steps: Vec<(u32, u32)>) -> Vec<bool> {
     steps.sort_unstable();
     let mut ends = done.to_vec();
@@ -133,11 +127,10 @@ fn ending(done: &[bool], mut steps: Vec<(u32, u32)>) -> Vec<bool> {
     ends
 }
 
-/// Two partitions with one record each. The second record waits and is released by a batch that may read the first.
+/// The second record waits and is released by a batch that may read the first.
 const TWO_PARTITIONS: World =
     World { without: &[], partitions: 2, length: 1, waits: 0b10, copy: false, fallible: 1, faults: |_| false };
 
-/// One partition with two records; the first waits.
 const ONE_PARTITION: World = World { partitions: 1, length: 2, waits: 0b01, ..TWO_PARTITIONS };
 
 const LATE_REQUESTS: World = World { faults: is_late, ..ONE_PARTITION };
@@ -248,7 +241,6 @@ fn unclean_elections_are_detected_by_protocol() {
     holds(&LOST_MARKERS, 3_000);
 }
 
-/// The search finds a broken state if any of these rules is disabled.
 #[test]
 fn protocol_without_any_single_rule_breaks() {
     const REFUSED: &str = "refused, and nothing was lost or copied";
@@ -288,7 +280,7 @@ fn protocol_without_any_single_rule_breaks() {
     }
 }
 
-/// These rules are redundant: the author check of progress entries and the wait for open transactions cover them.
+/// The author check of progress entries and the wait for open transactions cover these rules.
 #[test]
 fn redundant_protocol_rules_can_be_disabled() {
     holds(&World { without: &[Without::GiveUpAtRevocation], ..TWO_PARTITIONS }, 100_000);
@@ -297,7 +289,6 @@ fn redundant_protocol_rules_can_be_disabled() {
     }
 }
 
-/// With one epoch for all transactions, each kind of late request breaks a guarantee.
 #[test]
 fn late_request_of_any_kind_requires_new_epoch() {
     let kinds: [(Faults, &str); 4] = [
@@ -311,10 +302,7 @@ fn late_request_of_any_kind_requires_new_epoch() {
     }
 }
 
-/// Unclean elections that the protocol does not detect.
-///
-/// A batch without a range does not change the offset, and only the marker records it. An owner does not read its
-/// changelog again.
+/// A batch without a range does not change the offset, and an owner does not read its changelog again.
 #[test]
 fn undetected_losses_break_protocol() {
     breaks(&World { waits: 0b01, ..LOST_ENTRIES }, "twice");

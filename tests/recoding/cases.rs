@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 pub const PLACES: [&str; 5] = ["Aa", "Bb", "Cc", "Dd", "Ee"];
 pub const ILLNESSES: [&str; 3] = ["flu", "cold", "gout"];
 
-/// Schema of the data set. `Ee` is `*` above the raw level.
+/// `Ee` is `*` above the raw level.
 pub const SCHEMA: &str = r#"
 name = "people"
 [[attribute]]
@@ -44,7 +44,6 @@ pub const PERSON: &str = "[[attribute]]\nname = \"person\"\ntype = \"integer\"\n
 
 pub const HIERARCHY: &str = "Aa;north;*\nBb;north;*\nCc;south;*\nDd;south;*\nEe;*;*\n";
 
-/// Input record.
 #[derive(Clone, Debug)]
 pub struct Record {
     pub age: Option<i64>,
@@ -125,12 +124,10 @@ impl Case {
         format!("{SCHEMA}{}", if self.subjects { PERSON } else { "" })
     }
 
-    /// Checks that the record is to be released.
     pub fn leaves(&self, row: usize) -> bool {
         !self.marked || self.records[row].mark
     }
 
-    /// Returns the subject of a record, or its row if there are no subjects.
     pub fn person(&self, row: usize) -> usize {
         if self.subjects { self.records[row].person as usize } else { row }
     }

@@ -1,5 +1,4 @@
-//! `throng anonymize` with local recoding, microaggregation and population models. The output is read back and
-//! checked against the definitions.
+//! `throng anonymize` with local recoding, microaggregation and population models, checked against the definitions.
 
 mod cases;
 mod output;

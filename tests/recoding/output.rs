@@ -2,7 +2,6 @@
 
 use crate::recoding::cases::{Case, PLACES};
 
-/// Parsed output line.
 #[derive(Clone, Debug)]
 pub struct Line {
     pub row: usize,
@@ -11,7 +10,6 @@ pub struct Line {
     pub illness: String,
 }
 
-/// Parses the lines of a release.
 pub fn lines(text: &str) -> Vec<Line> {
     let mut lines = text.lines();
     let names: Vec<&str> = lines.next().expect("a header").split(',').collect();
@@ -26,7 +24,7 @@ pub fn lines(text: &str) -> Vec<Line> {
     lines.map(line).collect()
 }
 
-/// Checks that an `age` cell covers a value; an empty cell covers only a missing value.
+/// An empty cell covers only a missing value.
 pub fn covers_age(cell: &str, age: Option<i64>) -> bool {
     match (cell, age) {
         ("*", _) | ("", None) => true,
@@ -48,7 +46,7 @@ pub fn covers_place(cell: &str, place: usize) -> bool {
 }
 
 impl Line {
-    /// Checks that the cells of the line cover a record. Aggregated ages are ignored.
+    /// Aggregated ages are ignored.
     pub fn covers(&self, case: &Case, row: usize) -> bool {
         let record = &case.records[row];
         (case.aggregate || covers_age(&self.age, record.age)) && covers_place(&self.place, record.place)

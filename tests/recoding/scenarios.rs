@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Output;
 
-/// Returns 400 people: few are older than 29, three are in `Ee`, and all southerners have gout.
+/// 400 people: few are older than 29, three are in `Ee`, and all southerners have gout.
 fn csv() -> String {
     let mut text = "row,mark,age,place,illness,person\n".to_owned();
     for row in 0..400 {
@@ -45,7 +45,6 @@ fn run(folder: &Path, args: &[&str]) -> (Output, String) {
     (output, said)
 }
 
-/// Returns the report and the lines of a successful run.
 fn done(anonymize: &str) -> (Value, Vec<Line>) {
     let folder = folder(SCHEMA, anonymize);
     let (output, said) = run(folder.path(), &["-o", "out.csv", "--report", "r.json"]);
@@ -75,7 +74,7 @@ fn local_recoding_passes_add_up_and_reduce_loss() {
         assert_eq!(pair[1]["records"], next);
     }
     assert_eq!((&report["policy"], &passes[0]["policy"]), (&full["policy"], &full["policy"]));
-    // The first pass has the same limit, so it equals the full-domain optimum; later passes only add records.
+    // The first pass has the same limit, so it equals the full-domain optimum.
     assert_eq!(report["measures_first_pass"], full["measures"]);
     assert!(loss(&report["measures"]) < loss(&full["measures"]));
     assert_eq!((&report["optimal"], &full["optimal"]), (&Value::Bool(false), &Value::Bool(true)));

@@ -38,7 +38,6 @@ fn people(case: &Case, rows: impl Iterator<Item = usize>) -> usize {
     rows.map(|row| case.person(row)).collect::<BTreeSet<_>>().len()
 }
 
-/// Counts the shown illnesses.
 fn shown(class: &[&Line]) -> Vec<f64> {
     ILLNESSES.iter().map(|illness| class.iter().filter(|line| line.illness == *illness).count() as f64).collect()
 }
@@ -131,9 +130,9 @@ proptest! {
                 let expected = match &error {
                     AnonymizeError::Impossible { .. } | AnonymizeError::SaysNothing => true,
                     AnonymizeError::LeftTooMany { suppressed, limit, .. } => suppressed > limit,
-                    // Rare illnesses are suppressed after the search, and a class may depend on them.
+                    // Rare illnesses are suppressed after the search.
                     AnonymizeError::DataSetRefused(DataSetRefusal::Model(_)) => matches!(case.extra, Extra::Distinct { .. } | Extra::Closeness { .. }),
-                    // `Ee` is `*` above its raw level. For an observer without the policy, `*` covers everyone.
+                    // For an observer without the policy, `*` covers everyone.
                     AnonymizeError::DataSetRefused(DataSetRefusal::Population(_)) => {
                         matches!(case.extra, Extra::Presence { .. }) && case.records.iter().any(|r| r.place == 4)
                     }

@@ -6,11 +6,10 @@ use crate::support::crash_points;
 use crate::support::daemon::Dice;
 use std::time::{Duration, Instant};
 
-/// Member that joins and leaves; the others stay in the group.
+/// Member that joins and leaves.
 const GUEST: usize = 4;
-/// Offsets of wall clocks, milliseconds.
+/// Milliseconds.
 const SHIFTS: [i64; 3] = [30_000, -30_000, 0];
-/// Time within which an instance reaches its fail point.
 const DYING: Duration = Duration::from_secs(8);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,13 +17,12 @@ pub enum Fault {
     Kill,
     Die,
     Rolling,
-    /// The guest joins or leaves the group.
     Guest,
     Clock,
     Bounce,
 }
 
-/// Sequence of faults. All kinds occur before any repeats beyond its share.
+/// All kinds occur before any repeats beyond its share.
 pub struct Faults {
     dice: Dice,
     deck: Vec<Fault>,
@@ -36,7 +34,6 @@ impl Faults {
         Self { dice: Dice::new(seed), deck: Vec::new(), round: 0 }
     }
 
-    /// Starts the permanent members.
     pub fn begin(fleet: &mut Fleet) {
         (0..GUEST).for_each(|at| fleet.start(at, ""));
     }
@@ -55,7 +52,6 @@ impl Faults {
         self.deck.pop().expect("it was dealt")
     }
 
-    /// Picks a running member.
     fn victim(&mut self, fleet: &Fleet) -> usize {
         let may = |at: &usize| fleet.members[*at].is_running();
         let running: Vec<usize> = (0..fleet.members.len()).filter(may).collect();
@@ -69,7 +65,6 @@ impl Faults {
         crash_points::kill_at(point, &mut self.dice)
     }
 
-    /// Kills a member after more records have arrived.
     fn kill(&mut self, fleet: &mut Fleet, feeder: &Feeder, at: usize) {
         let until = feeder.sent() + self.dice.roll(200) as usize;
         fleet.until("some records are written", |_| feeder.sent() >= until);
@@ -86,7 +81,6 @@ impl Faults {
         println!("  {} {} at {point}", fleet.members[at].name(), if died { "died" } else { "did not die" });
     }
 
-    /// Runs one round: injects a fault and waits until the group has caught up.
     pub fn befall(&mut self, fleet: &mut Fleet, feeder: &Feeder) {
         self.round += 1;
         let since = Instant::now();

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Interval between two bursts of records, and the records per burst.
 const TICK: Duration = Duration::from_millis(100);
 const AT_ONCE: usize = 12;
 
@@ -22,8 +21,7 @@ pub struct Feeder {
 }
 
 impl Feeder {
-    /// Writes the stream from its beginning, each record exactly once: the idempotent producer retries unacknowledged
-    /// records.
+    /// The idempotent producer writes each record exactly once.
     pub fn begin(broker: &Broker, topic: &str, stream: Stream) -> Self {
         let producer: BaseProducer<Deliveries> = ClientConfig::new()
             .set("bootstrap.servers", broker.bootstrap())
@@ -47,12 +45,10 @@ impl Feeder {
         Self { sent, over, thread }
     }
 
-    /// Returns the number of records sent so far.
     pub fn sent(&self) -> usize {
         self.sent.load(Ordering::Acquire)
     }
 
-    /// Ends the stream and returns the number of its records, all of which are in the topic.
     pub fn end(self) -> usize {
         self.over.store(true, Ordering::Release);
         self.thread.join().expect("the stream was written");

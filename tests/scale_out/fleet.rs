@@ -11,12 +11,9 @@ use std::time::{Duration, Instant};
 /// Longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Instance with its settings.
 pub struct Member {
     pub instance: Instance,
-    /// The instance has a `group.instance.id`.
     is_static: bool,
-    /// Offset of its wall clock, milliseconds.
     pub shift_ms: i64,
 }
 
@@ -39,7 +36,6 @@ impl Member {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Happened {
     pub kills: usize,
-    /// Deaths at a fail point.
     pub deaths: usize,
     /// Exits after which a supervisor restarts the instance.
     pub gave_up: usize,
@@ -67,7 +63,7 @@ impl Fleet {
         Self { topics, members, reader, happened: Happened::default(), log: Vec::new() }
     }
 
-    /// Starts a member. It dies at the fail point `fault`, unless that is empty.
+    /// The member dies at the fail point `fault`, unless that is empty.
     pub fn start(&mut self, at: usize, fault: &str) {
         let member = &mut self.members[at];
         let own = [
@@ -88,22 +84,19 @@ impl Fleet {
         member.instance.spawn(&settings, &faults.join(";"));
     }
 
-    /// Records the unplanned end of a member. It was killed or ended with code 1, after which a supervisor restarts
-    /// it; a refusal or panic fails the test.
+    /// A member was killed or ended with code 1; a refusal or panic fails the test.
     fn has_ended(&mut self, at: usize, outcome: &Outcome) {
         assert!(matches!(outcome.code, None | Some(1)), "{}: {}", self.members[at].name(), outcome.stderr);
         self.log.push(format!("== {} (ended)\n{}", self.members[at].name(), outcome.stderr));
         self.happened.gave_up += usize::from(outcome.code.is_some());
     }
 
-    /// Kills a running member.
     pub fn kill(&mut self, at: usize) {
         let outcome = self.members[at].instance.process.take().expect("a running instance").kill();
         self.has_ended(at, &outcome);
         self.happened.kills += 1;
     }
 
-    /// Terminates a running member and requires exit code 0.
     pub fn end(&mut self, at: usize) {
         let process = self.members[at].instance.process.take().expect("a running instance");
         process.terminate();
@@ -112,7 +105,7 @@ impl Fleet {
         self.happened.ordered_ends += 1;
     }
 
-    /// Waits up to `time` for a member to die at its fail point and returns true if it did; otherwise kills it.
+    /// Returns true if the member died at its fail point; otherwise kills it after `time`.
     pub fn dies(&mut self, at: usize, time: Duration) -> bool {
         let deadline = Instant::now() + time;
         while Instant::now() < deadline {
@@ -129,7 +122,6 @@ impl Fleet {
         false
     }
 
-    /// Restarts members that have given up, as a supervisor does. Any other exit fails the test.
     fn tend(&mut self) {
         for at in 0..self.members.len() {
             let Some(process) = &mut self.members[at].instance.process else { continue };
@@ -147,7 +139,6 @@ impl Fleet {
         self.members.iter().map(|member| &member.instance).filter(|instance| instance.process.is_some()).collect()
     }
 
-    /// Waits until a condition of the fleet holds. Meanwhile reads released lines and restarts members that give up.
     pub fn until(&mut self, what: &str, wanted: impl Fn(&Self) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !wanted(self) {
@@ -164,7 +155,6 @@ impl Fleet {
         }
     }
 
-    /// Ends all members and returns their logs.
     pub fn said(&mut self) -> String {
         let mut said = self.log.clone();
         for member in &mut self.members {
@@ -180,7 +170,6 @@ impl Fleet {
         offsets.values().map(|at| usize::try_from(at.unwrap_or(0)).expect("an offset")).sum()
     }
 
-    /// Waits until the group has committed all records written so far, and readers see all lines written so far.
     pub fn catch_up(&mut self, feeder: &Feeder) {
         let (sent, end) = (feeder.sent(), self.reader.written());
         self.until("the group has read what there is", |fleet| {
@@ -189,7 +178,6 @@ impl Fleet {
         });
     }
 
-    /// Waits until no record is held or in flight and returns the sum of all members' accounts.
     pub fn settled(&mut self, total: usize) -> Account {
         let total = total as u64;
         self.until("all is settled", |fleet| {
@@ -201,7 +189,7 @@ impl Fleet {
 }
 
 impl Drop for Fleet {
-    /// Kills all processes, so that none survives a failed test.
+    /// No process survives a failed test.
     fn drop(&mut self) {
         self.members
             .iter_mut()

@@ -1,10 +1,8 @@
-//! Several instances of one group under a privacy model of the sensitive attribute.
+//! Several instances of one group under a privacy model. After each fault, the union of all releases is recounted; at
+//! the end, the sum of all accounts must equal the source.
 //!
-//! The group suffers a series of faults while records arrive. After each fault, the union of all releases is
-//! recounted. At the end, the sum of all accounts must equal the source exactly.
-//!
-//! The test runs four rounds, or a hundred with `./dev test --long`. `THRONG_SEED` sets the seed, `THRONG_ROUNDS` the
-//! number of rounds, and with `THRONG_BOUNCE` most rounds restart the broker.
+//! Four rounds, or a hundred with `./dev test --long`. `THRONG_SEED` sets the seed, `THRONG_ROUNDS` the number of
+//! rounds, and with `THRONG_BOUNCE` most rounds restart the broker.
 #![cfg(feature = "failpoints")]
 
 use crate::support;
@@ -33,7 +31,6 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a number"))
 }
 
-/// Recounts the lines that were in the topic when the previous round ended.
 fn recount(fleet: &mut Fleet, recount: &mut Recount, until: i64, seed: u64) {
     if let Err(why) = recount.go_on(&fleet.reader.lines, until, &fleet.reader.batches) {
         fleet.reader.compare();
@@ -73,7 +70,6 @@ fn threat_17_union_of_instances_keeps_guarantees_under_faults() {
     let (found, happened) = (recounted.found, fleet.happened);
     println!("{total} records in {:?}: {account:?}\n{found:?}\n{happened:?}", began.elapsed());
 
-    // The accounts must match exactly.
     let of = |is: &dyn Fn(usize) -> bool| (0..total).filter(|number| is(*number)).count() as u64;
     let Account { consumed, released, suppressed, dead_lettered, dropped } = account;
     assert_eq!(consumed, total as u64, "a record was consumed twice, or by nobody");

@@ -8,10 +8,9 @@ use std::collections::BTreeMap;
 const STREAM: Stream = Stream(7);
 const PROMISE: Promise = Promise { k: 3, lines: 2 };
 
-/// Batch: its instance, and its lines (record number, shown city, shown illness).
+/// Instance, and lines (record number, shown city, shown illness).
 type Of<'a> = (&'a str, &'a [(usize, &'a str, &'a str)]);
 
-/// Returns records of one city and illness, one per person.
 fn records(city: &str, illness: &str) -> Vec<usize> {
     let mut of_person: BTreeMap<u64, usize> = BTreeMap::new();
     for number in 0..40_000 {
@@ -22,7 +21,6 @@ fn records(city: &str, illness: &str) -> Vec<usize> {
     of_person.into_values().collect()
 }
 
-/// Returns another record of the same person in the same city.
 fn again(number: usize, not: &[usize]) -> usize {
     let of = |n: &usize| STREAM.visit(*n).map(|Visit { person, city, .. }| (person, city));
     let found = (0..40_000).find(|n| !not.contains(n) && of(n) == of(&number));
@@ -69,7 +67,7 @@ fn recount_detects_class_below_k() {
     let two: &[_] = &[(flu[3], "C00", "*"), (flu[4], "C00", "*")];
     breaks("has 2 people in the batch", &[("one", two)]);
     breaks("has 1 people in the batch", &[("one", crowd), ("two", &two[..1])]);
-    // Earlier batches do not count towards the class size, and two subjects with several records are still two.
+    // Earlier batches do not count towards the class size.
     breaks("has 2 people in the batch", &[("one", crowd), ("one", two)]);
     let more = [again(flu[3], &flu), again(flu[4], &flu)];
     let same: &[_] = &[(more[0], "C00", "*"), (more[1], "C00", "*")];

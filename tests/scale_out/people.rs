@@ -1,5 +1,4 @@
-//! Generated stream: the person, city and illness of each record. The released lines contain the record number as an
-//! insensitive attribute, so the test can identify the subject of each line.
+//! Generated stream. Released lines contain the record number, so the test can identify their subject.
 
 use crate::support::daemon::Dice;
 use crate::support::kafka::Record;
@@ -9,7 +8,6 @@ use std::fmt::Write;
 pub const PARTITIONS: i32 = 5;
 const PEOPLE: u64 = 150;
 const REGIONS: u64 = 9;
-/// Cities per region.
 const CITIES: u64 = 3;
 const ILLNESSES: [&str; 5] = ["flu", "cold", "gout", "mumps", "rash"];
 
@@ -26,7 +24,6 @@ kind = "tree"
 [attribute.hierarchy.tree]
 "#);
 
-/// Attribute groups, and the model of the sensitive attribute.
 pub const GROUP: &str = r#"
 [[group]]
 name = "visit"
@@ -37,7 +34,6 @@ attribute = "illness"
 l = 2
 "#;
 
-/// Returns the record schema.
 pub fn schema() -> String {
     let mut text = HEAD.to_owned();
     for region in 0..REGIONS {
@@ -47,7 +43,6 @@ pub fn schema() -> String {
     text
 }
 
-/// Content of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Visit {
     pub person: u64,
@@ -56,13 +51,11 @@ pub struct Visit {
 }
 
 impl Visit {
-    /// Returns the region of the city.
     pub fn region(&self) -> String {
         format!("R{}", &self.city[1..2])
     }
 }
 
-/// Stream of a seed.
 #[derive(Clone, Copy, Debug)]
 pub struct Stream(pub u64);
 
@@ -76,14 +69,14 @@ impl Stream {
         dice
     }
 
-    /// Returns the content of record `number`, or `None` if it is malformed or a tombstone.
+    /// Returns `None` for a malformed record or a tombstone.
     pub fn visit(self, number: usize) -> Option<Visit> {
         if self.is_broken(number) || self.is_tombstone(number) {
             return None;
         }
         let mut dice = self.dice(1, number as u64);
         let person = dice.roll(PEOPLE);
-        // Low regions are crowded and high ones are sparse. Most visits are in the home city.
+        // Low regions are crowded and high ones are sparse.
         let mut home = self.dice(2, person);
         let region = home.roll(REGIONS).min(home.roll(REGIONS));
         let city = home.roll(CITIES).min(home.roll(CITIES));
@@ -100,7 +93,7 @@ impl Stream {
         number % 89 == 7 && !self.is_tombstone(number)
     }
 
-    /// Returns record `number`. The records of a person are spread over all partitions.
+    /// The records of a person are spread over all partitions.
     pub fn record(self, number: usize) -> Record {
         let payload = self.visit(number).map(|Visit { person, city, illness }| {
             format!("{{\"person\":\"p{person}\",\"city\":\"{city}\",\"illness\":\"{illness}\",\"n\":{number}}}")

@@ -11,17 +11,15 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Reads released lines from the single partition of their topic, and markers from partition 0 of the changelog.
 pub struct Reader {
     out: String,
     changelog: String,
     bootstrap: String,
     committed: BaseConsumer,
     everything: BaseConsumer,
-    /// Offset of the next marker.
     next: i64,
     pub lines: Vec<Seen>,
-    /// Instances that committed batches, by timestamp, one entry per batch. Taken from the markers.
+    /// Instances that committed batches, by timestamp, from the markers.
     pub batches: Batches,
 }
 
@@ -37,7 +35,6 @@ fn consumer(bootstrap: &str, isolation: &str) -> BaseConsumer {
     consumer.expect("a consumer")
 }
 
-/// Returns the end of partition 0 of a topic, as seen by this consumer.
 fn end_of(consumer: &BaseConsumer, topic: &str) -> i64 {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -49,8 +46,6 @@ fn end_of(consumer: &BaseConsumer, topic: &str) -> i64 {
     }
 }
 
-/// Passes the records of partition 0 to `each`, from an offset to the current end of the partition. Later records are
-/// ignored.
 fn read(consumer: &BaseConsumer, topic: &str, from: i64, mut each: impl FnMut(&BorrowedMessage<'_>)) {
     let end = end_of(consumer, topic);
     let mut wanted = TopicPartitionList::new();
@@ -67,7 +62,6 @@ fn read(consumer: &BaseConsumer, topic: &str, from: i64, mut each: impl FnMut(&B
                 }
             }
             Some(Err(KafkaError::PartitionEOF(_))) => break,
-            // The broker may have just restarted.
             other => assert!(Instant::now() < deadline, "{topic}: {:?}", other.map(|read| read.map(|_| ()))),
         }
     }
@@ -88,22 +82,19 @@ impl Reader {
         }
     }
 
-    /// Returns the offset of the next line.
     pub fn end(&self) -> i64 {
         self.lines.last().map_or(0, |line| line.offset + 1)
     }
 
-    /// Returns the last stable offsets of the lines and the markers.
     pub fn decided(&self) -> [i64; 2] {
         [&self.out, &self.changelog].map(|topic| end_of(&self.committed, topic))
     }
 
-    /// Returns the end offsets of the lines and the markers, including open transactions.
     pub fn written(&self) -> [i64; 2] {
         [&self.out, &self.changelog].map(|topic| end_of(&self.everything, topic))
     }
 
-    /// Reads all lines again with a new client and prints those that differ from the lines seen before.
+    /// Reads all lines again with a new client and prints those that differ.
     pub fn compare(&self) {
         let mut again: BTreeMap<i64, String> = BTreeMap::new();
         let client = consumer(&self.bootstrap, "read_committed");
@@ -126,7 +117,6 @@ impl Reader {
         }
     }
 
-    /// Reads the new lines and markers.
     pub fn look(&mut self) {
         let (from, lines) = (self.end(), &mut self.lines);
         read(&self.committed, &self.out, from, |message| {

@@ -1,13 +1,10 @@
-//! Recount of the union of all releases from the lines that readers see. It shares no code with the product, and
-//! takes the subject of each line from the generated stream.
-//!
-//! Lines of one batch have one timestamp and are sorted.
+//! Recount of the union of all releases, without code of the product. Lines of one batch have one timestamp and are
+//! sorted.
 
 use crate::scale_out::people::{Stream, Visit};
 use crate::scale_out::seen::{Batches, Seen};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Guarantee for the union of all releases.
 #[derive(Clone, Copy, Debug)]
 pub struct Promise {
     /// Minimum number of subjects per class and per sensitive value in each batch.
@@ -21,15 +18,12 @@ pub struct Promise {
 pub struct Found {
     pub lines: usize,
     pub batches: usize,
-    /// Classes over all batches.
     pub classes: usize,
-    /// Sensitive cells that were shown.
     pub values: usize,
     /// Batches that share a timestamp with batches of other instances.
     pub unclear: usize,
 }
 
-/// Parsed line with its subject and instance.
 #[derive(Clone, Debug)]
 struct Line {
     offset: i64,
@@ -39,7 +33,7 @@ struct Line {
     by: Option<usize>,
 }
 
-/// Checks that two different values can be assigned to two different subjects.
+/// Returns whether two different values can be assigned to two different subjects.
 fn is_diverse<'a>(pairs: &(impl Iterator<Item = (&'a str, u64)> + Clone)) -> bool {
     let mut others = pairs.clone();
     others.any(|(value, person)| pairs.clone().any(|(v, p)| v != value && p != person))
@@ -48,11 +42,9 @@ fn is_diverse<'a>(pairs: &(impl Iterator<Item = (&'a str, u64)> + Clone)) -> boo
 pub struct Recount {
     stream: Stream,
     promise: Promise,
-    /// Number of lines that were checked.
     next: usize,
-    /// Lines of incomplete batches.
     open: BTreeMap<Batch, Vec<Line>>,
-    /// Released line of each record: offset and timestamp.
+    /// Offset and timestamp of the line of each record.
     numbers: BTreeMap<usize, (i64, i64)>,
     instances: Vec<String>,
     pub found: Found,
@@ -61,10 +53,8 @@ pub struct Recount {
 /// Timestamp, and number of the batch with that timestamp.
 type Batch = (i64, usize);
 
-/// Returns the batch of each line.
-///
-/// Consecutive batches of one instance can share a timestamp after its clock was set back; a new batch begins where
-/// the order of the lines does. Batches of two instances with the same timestamp count as one.
+/// Consecutive batches of one instance can share a timestamp; a new batch begins where the order of the lines does.
+/// Batches of two instances with the same timestamp count as one.
 fn batches_of(seen: &[Seen], batches: &Batches) -> Vec<Batch> {
     let mut last: BTreeMap<i64, (&str, usize)> = BTreeMap::new();
     let mut found = Vec::with_capacity(seen.len());
@@ -92,11 +82,8 @@ impl Recount {
         }
     }
 
-    /// Checks the lines of `seen` before the offset `until` that are not yet checked. `batches` lists the committed
-    /// batches.
-    ///
-    /// The caller must pass an end offset from an earlier time, so that all lines of the batches before it are in
-    /// `seen`.
+    /// Checks the lines of `seen` before `until` that are not yet checked. The caller must pass an earlier end offset,
+    /// so that all batches before it are complete.
     ///
     /// # Errors
     /// A description of the violated guarantee.
@@ -118,7 +105,6 @@ impl Recount {
         Ok(())
     }
 
-    /// Parses a line and checks that it is true of its record and the first line of that record.
     fn read(&mut self, seen: &Seen, by: &[String]) -> Result<Line, String> {
         let cells: serde_json::Value = serde_json::from_str(&seen.text).map_err(|why| format!("{seen:?}: {why}"))?;
         let text = |name: &str| cells[name].as_str().map(str::to_owned).ok_or_else(|| format!("{seen:?}: no {name}"));
@@ -143,7 +129,7 @@ impl Recount {
         Ok(Line { offset: seen.offset, city, value, person, by })
     }
 
-    /// Returns the number of the only instance that committed with a timestamp, or `None` if there are several.
+    /// Returns the only instance that committed with a timestamp, or `None` if there are several.
     fn instance(&mut self, by: &[String]) -> Option<usize> {
         let name = by.first().filter(|name| by.iter().all(|one| one == *name))?;
         let known = self.instances.iter().position(|known| known == name);
@@ -153,8 +139,7 @@ impl Recount {
         }))
     }
 
-    /// Checks a complete batch. If `several` batches have its timestamp, the lines may belong to more than one of
-    /// them, so the line limit is multiplied accordingly.
+    /// If `several` batches have its timestamp, the line limit is multiplied accordingly.
     fn judge(&mut self, lines: &[Line], several: usize) -> Result<(), String> {
         let Promise { k, lines: most } = self.promise;
         let gaps = lines.windows(2).filter(|pair| pair[0].offset + 1 < pair[1].offset).count();

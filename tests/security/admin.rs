@@ -10,7 +10,6 @@ use rdkafka::admin::AdminClient;
 use rdkafka::bindings::{self as native, rd_kafka_AclOperation_t as Native, rd_kafka_ResourceType_t as Kind};
 use rdkafka::client::DefaultClientContext;
 
-/// Permitted operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum May {
     Read,
@@ -18,16 +17,13 @@ pub enum May {
     Describe,
 }
 
-/// Resource of a permission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum With {
     Topic(String),
     Group(String),
-    /// All transactional ids with this prefix.
     Transactions(String),
 }
 
-/// Permission: an operation on a resource.
 pub type Right = (May, With);
 
 fn text(text: &str) -> CString {
@@ -38,7 +34,6 @@ fn client(brokers: &str) -> AdminClient<DefaultClientContext> {
     ClientConfig::new().set("bootstrap.servers", brokers).create().expect("a client")
 }
 
-/// Sends one admin request and checks its results.
 fn ask(brokers: &str, send: impl FnOnce(*mut native::rd_kafka_t, *mut native::rd_kafka_queue_t)) {
     let admin = client(brokers);
     let client = admin.inner().native_ptr();
@@ -73,7 +68,6 @@ fn ask(brokers: &str, send: impl FnOnce(*mut native::rd_kafka_t, *mut native::rd
     }
 }
 
-/// Grants permissions to `user`.
 pub fn grant(brokers: &str, user: &str, rights: &[Right]) {
     let principal = text(&format!("User:{user}"));
     let mut bindings: Vec<*mut native::rd_kafka_AclBinding_t> = Vec::new();
@@ -122,7 +116,6 @@ pub fn grant(brokers: &str, user: &str, rights: &[Right]) {
     }
 }
 
-/// Sets the password of `user` for both SCRAM mechanisms.
 pub fn set_password(brokers: &str, user: &str, password: &str) {
     use native::rd_kafka_ScramMechanism_t::{RD_KAFKA_SCRAM_MECHANISM_SHA_256, RD_KAFKA_SCRAM_MECHANISM_SHA_512};
     let user = text(user);

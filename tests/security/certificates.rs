@@ -9,7 +9,6 @@ fn openssl(dir: &Path, arguments: &[&str]) -> Vec<u8> {
     done.stdout
 }
 
-/// Creates the authority `name`: `NAME.pem` and `NAME.key`.
 pub fn authority(dir: &Path, name: &str) {
     let (key, certificate, subject) = (format!("{name}.key"), format!("{name}.pem"), format!("/CN={name}"));
     let extension =
@@ -20,10 +19,8 @@ pub fn authority(dir: &Path, name: &str) {
     openssl(dir, &arguments);
 }
 
-/// Properties of a certificate.
 pub struct Wanted<'a> {
     pub authority: &'a str,
-    /// File name and subject name.
     pub name: &'a str,
     /// Host names as `DNS:…`; empty for a client.
     pub hosts: &'a str,
@@ -31,7 +28,7 @@ pub struct Wanted<'a> {
     pub days: &'a str,
 }
 
-/// Creates `NAME.crt` and `NAME.key`, and returns `NAME.both`, which contains both for the broker.
+/// Creates `NAME.crt`, `NAME.key`, and `NAME.both` for the broker.
 pub fn certificate(dir: &Path, wanted: &Wanted) -> PathBuf {
     let Wanted { authority, name, hosts, days } = wanted;
     let file = |ending: &str| format!("{name}.{ending}");
@@ -67,7 +64,7 @@ pub fn certificate(dir: &Path, wanted: &Wanted) -> PathBuf {
     both
 }
 
-/// Creates the RSA key `NAME.key` and returns its key set for token verification, with key id `k1`.
+/// Creates the RSA key `NAME.key` and returns its key set, with key id `k1`.
 pub fn key_set(dir: &Path, name: &str) -> String {
     use base64::Engine as _;
     let key = format!("{name}.key");
@@ -82,7 +79,6 @@ pub fn key_set(dir: &Path, name: &str) -> String {
     )
 }
 
-/// Returns a token of the subject that is valid for `seconds`, signed with the key `NAME.key`.
 pub fn token(dir: &Path, name: &str, subject: &str, audience: &str, seconds: i64) -> String {
     use base64::Engine as _;
     use std::io::Write;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// Modules that may create Kafka clients: the connection module of the daemon, and the record generator.
+/// The connection module of the daemon, and the record generator.
 const DOORS: [&str; 2] = ["crates/throng-kafka/src/connection.rs", "src/generate/record_publisher.rs"];
 
 fn sources(folder: &Path, found: &mut Vec<(String, String)>) {

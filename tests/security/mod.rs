@@ -1,5 +1,5 @@
 //! Authentication and authorization with a real broker: a temporary certificate authority, SCRAM users, an identity
-//! provider started by the tests, and an authorizer that denies by default.
+//! provider, and an authorizer that denies by default.
 
 mod admin;
 mod certificates;

@@ -12,19 +12,14 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::certificates::token;
 
-/// Client secret.
 pub const SECRET: &str = "canary-client-secret-5192";
 
-/// Behavior of the provider, changed by tests.
 #[derive(Debug)]
 pub struct Manners {
     /// Lifetime of tokens in seconds.
     pub life: AtomicI64,
-    /// Number of issued tokens.
     pub given: AtomicU64,
-    /// Answers requests with status 503.
     pub down: AtomicBool,
-    /// Issues tokens for another audience.
     pub astray: AtomicBool,
 }
 
@@ -34,7 +29,6 @@ pub struct Provider {
 }
 
 impl Provider {
-    /// Starts a provider that issues tokens to `client`, signed with the key `idp.key` in `dir`.
     pub fn start(dir: PathBuf, client: String, life: i64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = format!("http://{}/token", listener.local_addr().expect("its address"));

@@ -13,7 +13,6 @@ const SECRET: &str = "canary-secret-of-a-proxy-7713";
 const REFUSED: &str = "HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 const BROKEN: &str = "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// Server that records all requests and always sends the same response.
 struct Ear {
     address: String,
     heard: Arc<Mutex<Vec<String>>>,
@@ -49,7 +48,6 @@ impl Ear {
     }
 }
 
-/// Creates a place with a daemon that reads a topic of an unreachable broker.
 fn desk(schema: &str, settings: &str) -> Place {
     let place = Place::new(schema, "");
     let port = place.port;
@@ -62,7 +60,6 @@ fn desk(schema: &str, settings: &str) -> Place {
     place
 }
 
-/// Starts the daemon with `proxy` for all protocols.
 fn start(place: &Place, proxy: &Ear) -> Process {
     let mut command = place.command(&[], &[]);
     command.env_remove("FAILPOINTS").env_remove("NO_PROXY").env_remove("no_proxy");
@@ -72,7 +69,6 @@ fn start(place: &Place, proxy: &Ear) -> Process {
     Process::spawn(command, place.port)
 }
 
-/// Waits until `ear` has received a request, then terminates the daemon, which keeps retrying.
 fn once_heard(process: Process, ear: &Ear) -> Outcome {
     let deadline = Instant::now() + Duration::from_secs(90);
     while ear.heard().is_empty() {
@@ -102,7 +98,7 @@ fn proxy_does_not_receive_oauth_client_secret() {
     assert!(outcome.stderr.contains("the identity provider refuses a token"), "{}", outcome.stderr);
     assert!(knows(&provider.heard(), "throng"), "it was asked by itself: {:?}", provider.heard());
     assert_eq!(proxy.heard(), [""; 0]);
-    // Over TLS the proxy is used, because it cannot read the tunneled request.
+    // Over TLS the proxy cannot read the tunneled request.
     let (provider, proxy) = (Ear::saying(REFUSED), Ear::saying(BROKEN));
     let place = desk(VISITS, &of_tokens(&format!("https://{}/token", provider.address)));
     let outcome = once_heard(start(&place, &proxy), &proxy);
@@ -126,7 +122,6 @@ fn proxy_does_not_receive_registry_password() {
     assert!(outcome.stderr.contains("registry.user"), "{}", outcome.stderr);
     assert!(knows(&registry.heard(), "throng"), "it was asked by itself: {:?}", registry.heard());
     assert_eq!(proxy.heard(), [""; 0]);
-    // Without a password the proxy from the environment is used.
     let (registry, proxy) = (Ear::saying(REFUSED), Ear::saying(BROKEN));
     let place = desk(VISITS, &of_registry(&format!("http://{}", registry.address), ""));
     once_heard(start(&place, &proxy), &proxy);

@@ -39,7 +39,6 @@ fn invalid_security_setup_ends_start_with_cause() {
     assert!(wrongly.is_empty(), "{}", wrongly.join("\n"));
 }
 
-/// `throng check` reports settings that the client rejects, without a connection.
 #[test]
 fn check_validates_security_settings_without_broker() {
     let Some(scene) = Scene::shared() else { return };

@@ -9,7 +9,6 @@ use crate::support::daemon::{Stage, finish, finished, records};
 use crate::support::kafka::unique;
 use crate::support::ports::free_port;
 
-/// Checks that no file of the stage contains a secret.
 pub fn keeps_quiet(stage: &Stage, secrets: &[&str]) {
     fn walk(path: &std::path::Path, look: &mut dyn FnMut(&std::path::Path)) {
         for entry in fs::read_dir(path).expect("a folder").flatten() {
@@ -58,7 +57,6 @@ fn every_password_mechanism_authenticates() {
     finish(&scene.stage("BARE", &user, &security.join("\n")), TOTAL);
 }
 
-/// The documented permissions are sufficient, also for a start after a kill.
 #[test]
 fn documented_permissions_suffice_also_after_kill() {
     let Some(scene) = Scene::shared() else { return };
@@ -73,7 +71,6 @@ fn documented_permissions_suffice_also_after_kill() {
     assert!(lines > TOTAL / 2, "{lines} lines of {TOTAL} records");
 }
 
-/// A changed password is read from its file while the daemon runs. The broker refuses the old one on new connections.
 #[test]
 fn changed_password_file_is_read_at_runtime() {
     let Some(scene) = Scene::shared() else { return };
@@ -87,7 +84,7 @@ fn changed_password_file_is_read_at_runtime() {
     let changed = "canary-password-9926";
     set_password(&scene.broker.bootstrap(), &user, changed);
     write_secret(&file, changed);
-    // All connections are new, including the consumer's, and must use the new password.
+    // All connections are new and must use the new password.
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
     while !daemon.said().contains("broker password changed") {
         assert!(std::time::Instant::now() < deadline, "{}", daemon.said());
@@ -99,8 +96,7 @@ fn changed_password_file_is_read_at_runtime() {
     keeps_quiet(&stage, &[PASSWORD, changed]);
 }
 
-/// A daemon with refused credentials reports this on its pages and in its metrics, and waits. It continues after the
-/// file contains the new password. The broker restarts meanwhile, so all clients must authenticate again.
+/// The broker restarts meanwhile, so all clients must authenticate again.
 #[test]
 fn daemon_with_refused_credentials_reports_waits_and_recovers() {
     if std::env::var_os("THRONG_LONG").is_none() {

@@ -13,14 +13,11 @@ use crate::support::daemon::{Daemon, Stage, records};
 use crate::support::kafka::{Broker, unique};
 use crate::support::ports::free_port;
 
-/// Password that must not appear in any output.
 pub const PASSWORD: &str = "canary-password-7718";
 
-/// Records per batch and per stream.
 pub const BATCH: usize = 40;
 pub const TOTAL: usize = 10 * BATCH;
 
-/// Broker, its listeners by name, and the folder with all secrets.
 pub struct Scene {
     pub broker: Broker,
     pub dir: PathBuf,
@@ -28,7 +25,6 @@ pub struct Scene {
     _home: tempfile::TempDir,
 }
 
-/// Listeners by name and protocol.
 const LISTENERS: [(&str, &str); 6] = [
     ("MUTUAL", "SSL"),
     ("SASL", "SASL_SSL"),
@@ -39,13 +35,11 @@ const LISTENERS: [(&str, &str); 6] = [
 ];
 
 impl Scene {
-    /// Returns the scene shared by all tests of this process, or `None` without Kafka.
     pub fn shared() -> Option<&'static Self> {
         static SHARED: OnceLock<Option<Scene>> = OnceLock::new();
         SHARED.get_or_init(Self::start).as_ref()
     }
 
-    /// Creates a scene with a broker that the test may stop.
     pub fn of_its_own() -> Option<Self> {
         Self::start()
     }
@@ -78,7 +72,6 @@ impl Scene {
         Some(Self { broker, dir, ports, _home: home })
     }
 
-    /// Returns the client address of the listener `name`.
     pub fn at(&self, name: &str) -> String {
         let (_, port) = self.ports.iter().find(|(known, _)| *known == name).expect("a listener");
         format!("localhost:{port}")
@@ -88,8 +81,7 @@ impl Scene {
         self.dir.join(name).display().to_string()
     }
 
-    /// Creates a stage at the listener with the lines of its security table. The user gets every permission that
-    /// throng needs.
+    /// The user gets every permission that throng needs.
     pub fn stage(&self, listener: &str, user: &str, security: &str) -> Stage<'_> {
         let mut stage = Stage::new(&self.broker, 1).with_static_membership().reached_by(self.at(listener));
         stage.security = format!("[source.security]\n{security}\n");
@@ -99,7 +91,6 @@ impl Scene {
         stage
     }
 
-    /// Returns the security settings for a SCRAM or PLAIN user.
     pub fn as_user(&self, mechanism: &str, user: &str) -> String {
         format!(
             "protocol = \"sasl_tls\"\nca_file = \"{}\"\nmechanism = \"{mechanism}\"\nusername = \"{user}\"\npassword_file = \"{}\"",
@@ -108,7 +99,6 @@ impl Scene {
         )
     }
 
-    /// Creates a new SCRAM user with [`PASSWORD`].
     pub fn user(&self, stem: &str) -> String {
         let user = unique(stem);
         super::admin::set_password(&self.broker.bootstrap(), &user, PASSWORD);
@@ -116,13 +106,12 @@ impl Scene {
     }
 }
 
-/// Writes a file that only its owner may read.
 pub fn write_secret(path: &Path, secret: &str) {
     fs::write(path, format!("{secret}\n")).expect("a file");
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("our file");
 }
 
-/// Returns exactly the permissions that throng needs, as listed in docs/deploy.md.
+/// Returns exactly the permissions listed in docs/deploy.md.
 pub fn rights(stage: &Stage) -> Vec<Right> {
     let topic = |name: &String| With::Topic(name.clone());
     let transactions = With::Transactions(format!("{}/", stage.group));
@@ -140,7 +129,6 @@ pub fn rights(stage: &Stage) -> Vec<Right> {
 /// Longer than any refused start takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Returns the exit code of a start that must fail, or `None` if the daemon keeps running, and its output.
 pub fn refused(stage: &Stage) -> (Option<i32>, String) {
     let mut daemon: Daemon = stage.start("only", None);
     let deadline = Instant::now() + PATIENCE;

@@ -1,5 +1,4 @@
-//! OAuth tokens: requested, renewed during a stream, read from a file with external renewal, and refused with a
-//! reason.
+//! OAuth tokens: requested, renewed during a stream, read from a file, and refused with a reason.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -11,7 +10,7 @@ use crate::security::scene::{Scene, TOTAL, refused, write_secret};
 use crate::support::daemon::{finished, records};
 use crate::support::kafka::unique;
 
-/// Token lifetime in seconds. A stream takes longer than several lifetimes.
+/// Seconds. A stream takes longer than several lifetimes.
 const LIFE: i64 = 4;
 
 fn table(scene: &Scene, more: &str) -> String {
@@ -40,7 +39,6 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Consecutive batches with tokens that expire within seconds. No batch is aborted because of an expiry.
 #[test]
 fn expiring_tokens_are_renewed_during_batches() {
     let Some(scene) = Scene::shared() else { return };
@@ -49,7 +47,7 @@ fn expiring_tokens_are_renewed_during_batches() {
     let stage = scene.stage("OAUTH", &client, &asking(scene, &provider, &client));
     let mut daemon = stage.start("only", None);
     let mut written = TOTAL;
-    // Each part of the stream waits for the next token, so the stream outlives several tokens.
+    // Each part of the stream waits for the next token.
     for renewed in 2..8 {
         stage.wait_consumed(written, &mut [&mut daemon]);
         until("a token is renewed", || provider.manners.given.load(Ordering::SeqCst) >= renewed);
@@ -62,8 +60,6 @@ fn expiring_tokens_are_renewed_during_batches() {
     keeps_quiet(&stage, &[SECRET, "eyJhbGciOi"]);
 }
 
-/// If the provider is unavailable for longer than a token lifetime, the daemon reports it, waits and then continues
-/// the stream.
 #[test]
 fn unavailable_identity_provider_is_awaited_at_start_and_runtime() {
     let Some(scene) = Scene::shared() else { return };
@@ -87,7 +83,6 @@ fn unavailable_identity_provider_is_awaited_at_start_and_runtime() {
     finished(&stage, &mut daemon, 2 * TOTAL);
 }
 
-/// A token file is read again after an external renewal.
 #[test]
 fn externally_renewed_token_file_is_read_again() {
     let Some(scene) = Scene::shared() else { return };

@@ -7,8 +7,7 @@ use std::ffi::OsStr;
 use std::fs;
 use support::daemon::scratch;
 
-/// Jobs with a shared state keep their cohorts and release no bucket twice. Erasing a person retires the whole cohort
-/// of that person.
+/// Erasing a person retires the whole cohort of that person.
 #[test]
 fn series_jobs_with_state_keep_cohorts_and_erase_subjects() {
     let dir = scratch();
@@ -29,7 +28,7 @@ fn series_jobs_with_state_keep_cohorts_and_erase_subjects() {
         said
     };
     let said = forget("p004");
-    // The figure counts the person without open buckets, and one place in a cohort.
+    // Counts the person without open buckets, and one place in a cohort.
     assert!(said.contains("2  people, open buckets and cohort memberships of series"), "{said}");
     assert!(forget("p004").contains("0  people, open buckets"), "erased twice");
     write_csv(&dir.path().join("in.csv"), second);
@@ -58,7 +57,6 @@ fn series_jobs_with_state_keep_cohorts_and_erase_subjects() {
     let said = refused(dir.path(), "three", "two.ndjson", &format!("{state}{SERIES}"));
     assert!(said.contains("two.ndjson is not empty") && said.contains("sink.path"), "{said}");
     assert_eq!(fs::read(dir.path().join("two.ndjson")).expect("rows"), before);
-    // The lineage of the second job must not be overwritten either.
     fs::write(dir.path().join("lineage"), "of the second job").expect("a lineage");
     let lineage = dir.path().join("lineage");
     let config = dir.path().join("four.toml");
@@ -69,7 +67,6 @@ fn series_jobs_with_state_keep_cohorts_and_erase_subjects() {
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("lineage is not empty"), "{said}");
     assert_eq!(fs::read_to_string(&lineage).expect("the lineage"), "of the second job");
-    // Dead letters and audit records must not overwrite the rows either.
     for key in ["dead_letter_path", "audit_file"] {
         let over = format!("four.ndjson\"\n{key} = \"{}/two.ndjson", dir.path().display());
         let said = refused(dir.path(), "five", &over, &format!("{state}{SERIES}"));
@@ -79,8 +76,7 @@ fn series_jobs_with_state_keep_cohorts_and_erase_subjects() {
     run(dir.path(), "alone", "one.ndjson", SERIES);
 }
 
-/// A state stores histories by position. With other series, signals or strata, values would be assigned to another
-/// signal.
+/// A state stores histories by position.
 #[test]
 fn state_of_other_series_is_refused() {
     let dir = scratch();
@@ -100,7 +96,6 @@ fn state_of_other_series_is_refused() {
     }
 }
 
-/// A later date of one person closes no bucket for others, neither in that job nor in a later one.
 #[test]
 fn single_later_date_does_not_close_series_buckets() {
     let all = days(30, 20, 22);

@@ -1,5 +1,4 @@
-//! Series from topics: identical rows despite kills, and several instances with a recount of the rows from the
-//! cohorts in the changelog.
+//! Series from topics: identical rows despite kills, and several instances with a recount of the rows.
 
 use super::{SCHEMA, SERIES, days};
 use crate::support;
@@ -23,7 +22,7 @@ use throng_kafka::connection::KafkaCluster;
 
 const PEOPLE: u64 = 24;
 
-/// Writes the configuration of an instance. A batch has 40 records or ends after `max_wait`.
+/// A batch has 40 records or ends after `max_wait`.
 fn configure(stage: &Stage<'_>, name: &str, max_wait: &str) {
     let place = stage.dir.path().display();
     let Stage { group, raw, out, letters, changelog, properties, sessions, brokers, .. } = stage;
@@ -50,7 +49,6 @@ fn contributions(stage: &Stage<'_>) -> String {
     format!("{}.contributions", stage.changelog)
 }
 
-/// Returns the records of all people over the given days. Each person's records are in one partition.
 fn records(days_of: std::ops::Range<usize>, partitions: i32) -> Vec<Record> {
     let json = |(who, day, steps, sex): (String, String, u64, &str)| {
         let person: i32 = who[1..].parse().expect("a number");
@@ -72,7 +70,6 @@ fn released(stage: &Stage<'_>) -> Vec<String> {
     stored.into_iter().map(|line| String::from_utf8(line.payload.unwrap_or_default()).expect("text")).collect()
 }
 
-/// Waits until all contributions have been read.
 fn wait_contributed(stage: &Stage<'_>, daemons: &mut [&mut Daemon]) {
     let topic = contributions(stage);
     let deadline = Instant::now() + Duration::from_secs(120);
@@ -128,7 +125,6 @@ fn series_kills_at_any_point_change_no_row() {
     assert!(sorted(released(&stage)) == sorted(undisturbed), "the rows differ");
 }
 
-/// Returns the series state from the changelog.
 fn state_of(stage: &Stage<'_>) -> SeriesState {
     let cluster = KafkaCluster::new(&stage.broker.bootstrap(), BTreeMap::new());
     let mut reader = EntryReader::new(EntryCodec::new(&StateKeys::derive(SECRET.as_bytes()), &stage.group));
@@ -138,7 +134,6 @@ fn state_of(stage: &Stage<'_>) -> SeriesState {
     reader.into_restored(|place| place == (1, 0)).expect("entries of our secret").series.expect("series")
 }
 
-/// Returns the days with a record by subject digest.
 fn presence(stage: &Stage<'_>) -> BTreeMap<u64, BTreeSet<String>> {
     let schema = Schema::load(&stage.dir.path().join("days.toml")).expect("the schema");
     let who = schema.attributes.iter().find(|attribute| attribute.name == "who").expect("the subject");
@@ -151,10 +146,8 @@ fn presence(stage: &Stage<'_>) -> BTreeMap<u64, BTreeSet<String>> {
     days_of
 }
 
-/// Recounts rows with the cohorts of the state and returns the number of cohort rows.
-///
-/// Each bucket is released once, and each atom has enough new members. A member counts as present on days with a
-/// record, independent of the instance that has read it.
+/// Returns the number of cohort rows. Each bucket is released once, and each atom has enough new members. A member
+/// counts as present on days with a record.
 fn recount(stage: &Stage<'_>, state: &SeriesState) -> usize {
     let days_of = presence(stage);
     let mut known: BTreeSet<u64> = BTreeSet::new();
@@ -185,8 +178,7 @@ fn recount(stage: &Stage<'_>, state: &SeriesState) -> usize {
     rows
 }
 
-/// Four instances and five partitions, one of them without records. In each round one instance is killed, sometimes
-/// with its directory, and another one starts.
+/// One partition has no records. In each round one instance is killed, sometimes with its directory.
 #[test]
 fn changing_instances_publish_each_series_bucket_once_with_all_present_members() {
     let Some(broker) = Broker::shared() else { return };

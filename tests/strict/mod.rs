@@ -21,7 +21,7 @@ fn shape(name: &str, quasi: &[usize], sensitive: &[usize]) -> GroupShape {
     }
 }
 
-/// Returns the observer's findings in all spaces, for the batches without withdrawals by the guard between groups.
+/// Omits batches with withdrawals by the guard between groups.
 fn findings(table: &Table, spaces: &[Vec<usize>], outcome: &Outcome, settings: Settings) -> Findings {
     let mut all = Findings::default();
     for (attributes, published) in spaces.iter().zip(&outcome.spaces) {
@@ -32,7 +32,6 @@ fn findings(table: &Table, spaces: &[Vec<usize>], outcome: &Outcome, settings: S
     all
 }
 
-/// Schema of three quasi-identifiers with flat, shallow and deep hierarchies, and one sensitive attribute.
 const SMALL: &str = r#"
     name = "small"
     [[attribute]]
@@ -54,7 +53,7 @@ const SMALL: &str = r#"
     hierarchy = { kind = "intervals", min = 0, max = 7, origin = 0, widths = [2, 4] }
 "#;
 
-/// Returns a few batches of a few skewed records. In every third stream, few subjects send many records.
+/// In every third stream, few subjects send many records.
 fn small_stream(seed: u64) -> Vec<Vec<(u64, Tuple)>> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let people = if seed.is_multiple_of(3) { 8 } else { 1_000_000 };
@@ -78,8 +77,7 @@ fn small_stream(seed: u64) -> Vec<Vec<(u64, Tuple)>> {
     stream
 }
 
-/// If every class has k subjects in its batch without earlier releases, the ladder permits no exclusion. Verification
-/// recounts this and accepts; held records reduce no class.
+/// Verification recounts the classes and accepts; held records reduce no class.
 #[test]
 fn classes_with_k_subjects_per_batch_permit_no_exclusion() {
     let one = (vec![shape("all", &[0, 1, 2], &[3])], vec![vec![0, 1, 2], vec![3]]);
@@ -104,8 +102,7 @@ fn classes_with_k_subjects_per_batch_permit_no_exclusion() {
     }
 }
 
-/// If 30 and 31 were released with finer values in the batch, [30–32] would mean 32 (docs/internals/methods.md
-/// §11.4).
+/// If 30 and 31 were released with finer values, [30–32] would mean 32 (docs/internals/methods.md §11.4).
 #[test]
 fn class_with_one_possible_value_is_not_released() {
     let schema = r#"
@@ -127,13 +124,12 @@ fn class_with_one_possible_value_is_not_released() {
         fragments.iter().filter(|f| f.raw[0] == age).map(|f| f.class[0].clone()).collect()
     };
     assert_eq!(classes(1, "31"), ["31"; 3], "a crowd of its own leaves exactly");
-    // Earlier releases do not count towards the class: all three are released together, and each may be the 32.
+    // All three are released together, and each may be the 32.
     assert_eq!(classes(2, "32").len(), 1);
     assert_eq!(classes(2, "32"), classes(2, "31"));
     assert_eq!(findings(&table, &[vec![0]], &outcome, settings).below_k, 0);
 }
 
-/// ADULT: age × education in batches of 1,000.
 #[test]
 #[ignore = "needs the data folder that THRONG_TEST_DATA names"]
 fn real_data_adult_classes_pin_no_subject() {

@@ -1,11 +1,10 @@
-//! Reference observer that excludes raw tuples by definition (docs/internals/methods.md §11.4), without code of the
-//! treatment. It knows the rule, every ladder, all released fragments and the raw tuples of earlier batches.
+//! Reference observer that excludes raw tuples by definition (docs/internals/methods.md §11.4). It knows the rule,
+//! every ladder, all released fragments and the raw tuples of earlier batches.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 pub type Tuple = Vec<String>;
 
-/// Released fragment with its raw tuple and subject.
 #[derive(Clone, Debug)]
 pub struct Fragment {
     pub class: Tuple,
@@ -13,14 +12,12 @@ pub struct Fragment {
     pub subject: u64,
 }
 
-/// Published fragments of one group in one batch.
 #[derive(Clone, Debug)]
 pub struct Published {
     pub ladder: Vec<Vec<u8>>,
     pub fragments: Vec<Fragment>,
 }
 
-/// Counts of the observer's findings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
     pub fragments: usize,
@@ -29,7 +26,6 @@ pub struct Findings {
     pub pinned: usize,
     /// Fragments with fewer than k subjects among their possible raw tuples.
     pub below_k: usize,
-    /// Fragments that are both pinned and below k.
     pub pinned_below_k: usize,
     /// Fragments of `pinned_below_k` with the correct raw tuple.
     pub found_out: usize,
@@ -46,15 +42,14 @@ impl Findings {
     }
 }
 
-/// Observer that knows the class rule: a class admits a record if it contains k released subjects of the batch.
+/// A class admits a record if it contains k released subjects of the batch.
 pub struct Observer<'a> {
     pub k: usize,
-    /// Generalizes a raw tuple to the given levels.
     pub generalize: &'a dyn Fn(&[String], &[u8]) -> Tuple,
 }
 
 impl Observer<'_> {
-    /// Observes a stream. Batches for which `judged` returns false are only history.
+    /// Batches for which `judged` returns false are only history.
     pub fn watch(&self, stream: &[Published], judged: impl Fn(usize) -> bool) -> Findings {
         let mut findings = Findings::default();
         let mut past: Vec<&Fragment> = Vec::new();
@@ -104,7 +99,7 @@ impl Observer<'_> {
         findings
     }
 
-    /// Returns the node at which a record with each raw tuple would be released, without tuples that would not be.
+    /// Returns the node at which a record with each raw tuple would be released.
     fn exits<'t>(
         &self,
         batch: &Published,

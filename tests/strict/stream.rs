@@ -26,18 +26,16 @@ use throng_core::values::schema::Schema;
 use throng_core::values::subjects_by_value::SubjectsByValue;
 use throng_formats::LineFormat;
 
-/// Treatment settings of a stream.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     pub k: usize,
     pub max_hold_batches: u8,
 }
 
-/// Published fragments and totals of a stream.
 pub struct Outcome {
-    /// Published batches by space: the groups, then the sensitive attributes.
+    /// By space: the groups, then the sensitive attributes.
     pub spaces: Vec<Vec<Published>>,
-    /// True for batches from which the guard between groups withdrew fragments.
+    /// Batches from which the guard between groups withdrew fragments.
     pub guarded: Vec<bool>,
     pub released: usize,
     pub held: usize,
@@ -76,14 +74,12 @@ impl Table {
         batch
     }
 
-    /// Returns the texts of `raw` at `levels`; `raw` contains the cells of `attributes`.
     pub fn generalize(&self, attributes: &[usize], raw: &[String], levels: &[u8]) -> Tuple {
         let cells = attributes.iter().zip(raw).zip(levels);
         cells.map(|((&a, text), &level)| self.levels[a][text][level as usize].clone()).collect()
     }
 
-    /// Runs batches of rows (subject and cells). As in the daemon, a plan is made from the earlier records each time
-    /// their number has grown fourfold.
+    /// As in the daemon, a plan is made after each fourfold growth of the records.
     pub fn run(&mut self, shapes: &[GroupShape], batches: &[Vec<(u64, Tuple)>], settings: Settings) -> Outcome {
         let Settings { k, max_hold_batches } = settings;
         let attribute_names: Vec<String> = self.schema.attributes.iter().map(|a| a.name.clone()).collect();
@@ -164,7 +160,6 @@ impl Table {
         outcome
     }
 
-    /// Returns the published fragments of a space in a batch.
     fn published(
         &self,
         space: &[usize],
@@ -190,7 +185,6 @@ impl Table {
     }
 }
 
-/// Returns the verification terms for the groups of a plan.
 fn terms(plan: &Plan, names: &GroupNames) -> Vec<GroupTerms> {
     let of = |((group, layout), &base): ((&PlanGroup, &LineLayout), &u128)| GroupTerms {
         attributes: group.attributes(),

@@ -18,7 +18,6 @@ use super::ports::free_port;
 /// Longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// File to file, three subjects, all paths inside the place, verbose log.
 const SETTINGS: &str = r#"
 [source]
 kind = "file"
@@ -42,25 +41,22 @@ max_records = 50
 log_level = "trace"
 "#;
 
-/// Accepts releases of a few records. `forms` has the tests of `release.min_represented`.
+/// Accepts releases of a few records.
 const ANY_SHARE: (&str, &str) = ("THRONG__RELEASE__MIN_REPRESENTED", "0");
 
-/// Returns a command of the binary that accepts releases of any represented share.
 pub fn throng() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_throng"));
     command.env(ANY_SHARE.0, ANY_SHARE.1);
     command
 }
 
-/// Directory with a schema, a configuration and a secret, in which the binary runs.
 pub struct Place {
     home: TempDir,
-    /// Port of the pages.
     pub port: u16,
 }
 
 impl Place {
-    /// Creates a place with this schema. `more` is appended to the configuration (tables that it does not have yet).
+    /// `more` is appended to the configuration.
     pub fn new(schema: &str, more: &str) -> Self {
         let home = tempfile::tempdir().expect("a temporary directory");
         let port = free_port();
@@ -80,17 +76,14 @@ impl Place {
         fs::write(self.path(name), content).expect("a file");
     }
 
-    /// Returns the content of a file, or nothing if it is missing.
     pub fn read(&self, name: &str) -> Vec<u8> {
         fs::read(self.path(name)).unwrap_or_default()
     }
 
-    /// Returns [`read`](Self::read) as lines.
     pub fn lines(&self, name: &str) -> Vec<String> {
         String::from_utf8(self.read(name)).expect("text").lines().map(str::to_owned).collect()
     }
 
-    /// Returns every file below `name`, with its content.
     pub fn files(&self, name: &str) -> Vec<(PathBuf, Vec<u8>)> {
         fn walk(path: &Path, into: &mut Vec<(PathBuf, Vec<u8>)>) {
             if path.is_dir() {
@@ -106,7 +99,7 @@ impl Place {
         files
     }
 
-    /// Returns `throng run` with more arguments and overrides (`PRIVACY__K`).
+    /// Overrides are named as `PRIVACY__K`.
     pub fn command(&self, overrides: &[(&str, &str)], arguments: &[&str]) -> Command {
         let mut command = throng();
         command.args(["run", "-c", "throng.toml"]).args(arguments);
@@ -114,7 +107,7 @@ impl Place {
         command
     }
 
-    /// Sets the directory and a clean environment. The file `throng.tuning` in it sets internal parameters.
+    /// The file `throng.tuning` sets internal parameters.
     pub fn surround(&self, command: &mut Command, overrides: &[(&str, &str)]) {
         command.current_dir(self.home.path());
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("THRONG_")) {
@@ -127,22 +120,18 @@ impl Place {
         command.envs(overrides.iter().map(|(name, value)| (format!("THRONG__{name}"), value)));
     }
 
-    /// Runs to the end of the source.
     pub fn run(&self, overrides: &[(&str, &str)]) -> Outcome {
         self.start(overrides).wait()
     }
 
-    /// Starts the daemon.
     pub fn start(&self, overrides: &[(&str, &str)]) -> Process {
         Process::spawn(self.command(overrides, &[]), self.port)
     }
 }
 
-/// Running daemon.
 pub struct Process {
     child: Child,
     port: u16,
-    /// Token of the pages.
     pub token: Option<String>,
     stdout: JoinHandle<Vec<u8>>,
     stderr: JoinHandle<Vec<u8>>,
@@ -171,37 +160,33 @@ impl Process {
         }
     }
 
-    /// Writes to standard input, which stays open.
+    /// Standard input stays open.
     pub fn feed(&mut self, bytes: impl AsRef<[u8]>) {
         let input = self.child.stdin.as_mut().expect("an open pipe");
         input.write_all(bytes.as_ref()).and_then(|()| input.flush()).expect("the daemon reads");
     }
 
-    /// Closes standard input.
     pub fn end_input(&mut self) {
         drop(self.child.stdin.take());
     }
 
-    /// Returns the peak memory in bytes, or `None` if the system does not provide it.
+    /// Returns bytes, or `None` if the system does not provide the figure.
     pub fn peak_memory(&self) -> Option<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
         Some(peak.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
     }
 
-    /// Sends SIGTERM.
     pub fn terminate(&self) {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).expect("a pid")).expect("a pid");
         kill_process(pid, Signal::TERM).expect("our own child");
     }
 
-    /// Returns status and body of a page.
     pub fn get(&self, page: &str) -> Option<(u16, String)> {
         let head = self.token.as_ref().map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
         ask(self.port, &format!("GET {page}"), &head, b"")
     }
 
-    /// Polls `/status.json` until `wanted` holds.
     pub fn until(&self, what: &str, wanted: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
         let deadline = Instant::now() + PATIENCE;
         let mut last = None;
@@ -218,7 +203,6 @@ impl Process {
         panic!("it did not come to pass that {what}: {last:?}");
     }
 
-    /// Checks that the process ends within `time`.
     pub fn ends_within(&mut self, time: Duration) -> bool {
         let deadline = Instant::now() + time;
         loop {
@@ -232,13 +216,11 @@ impl Process {
         }
     }
 
-    /// Sends SIGKILL.
     pub fn kill(mut self) -> Outcome {
         self.child.kill().expect("our own child");
         self.wait()
     }
 
-    /// Closes standard input and waits for the end.
     pub fn wait(mut self) -> Outcome {
         self.end_input();
         if !self.ends_within(PATIENCE) {
@@ -255,14 +237,13 @@ impl Process {
     }
 }
 
-/// Result of a run.
 pub struct Outcome {
     pub code: Option<i32>,
     pub stdout: Vec<u8>,
     pub stderr: String,
 }
 
-/// Conservation line printed at the end of a run over a file.
+/// Conservation line of a run over a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     pub consumed: u64,
@@ -274,14 +255,12 @@ pub struct Account {
 }
 
 impl Outcome {
-    /// Panics unless the exit code is `code`.
     #[track_caller]
     pub fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "{}", self.stderr);
         self
     }
 
-    /// Returns the last conservation line, and checks its sum.
     #[track_caller]
     pub fn account(&self) -> Account {
         let line = self.stderr.lines().rev().find(|l| l.starts_with("consumed ")).expect("a line of conservation");
@@ -304,17 +283,16 @@ impl Outcome {
     }
 }
 
-/// Requests a page of a local daemon.
 pub fn get(port: u16, page: &str) -> Option<(u16, String)> {
     ask(port, &format!("GET {page}"), "", b"")
 }
 
-/// Sends a request with more header lines and a body. Returns status and body of the response.
+/// `head` has further header lines. Returns status and body of the response.
 pub fn ask(port: u16, request: &str, head: &str, body: &[u8]) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(60))).ok()?;
     write!(stream, "{request} HTTP/1.1\r\nHost: localhost\r\n{head}Connection: close\r\n\r\n").ok()?;
-    // A server that refuses a body may close the connection before all of it is sent.
+    // A server that refuses a body may close the connection early.
     let (Ok(()) | Err(_)) = stream.write_all(body);
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).ok()?;
@@ -323,7 +301,6 @@ pub fn ask(port: u16, request: &str, head: &str, body: &[u8]) -> Option<(u16, St
     Some((head.split_whitespace().nth(1)?.parse().ok()?, body.to_owned()))
 }
 
-/// Parses `/metrics`: series with labels, and their values.
 pub fn series(metrics: &str) -> BTreeMap<String, f64> {
     metrics
         .lines()

@@ -1,14 +1,12 @@
-//! Generates unique values that must appear only in the source, because they never have support.
+//! Generates unique values that must appear only in the source.
 
 use sha2::{Digest, Sha256};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-/// Bytes of a canary.
 const LENGTH: usize = 16;
 
-/// Encodes bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").expect("a string takes every text");
@@ -16,7 +14,6 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Generator and detector of canaries.
 #[derive(Default)]
 pub struct Canaries {
     made: RefCell<Vec<String>>,
@@ -32,14 +29,13 @@ impl Canaries {
         canary
     }
 
-    /// Returns a canary of lower-case letters and digits.
     pub fn text(&self) -> String {
         self.make(|seed| {
             seed.iter().take(LENGTH).map(|b| char::from(b"bcdfghjkmnpqrtvwxz23456789"[usize::from(*b) % 26])).collect()
         })
     }
 
-    /// Returns a canary that is an integer exactly representable as a double.
+    /// Integer exactly representable as a double.
     pub fn number(&self) -> String {
         self.make(|seed| {
             let digits = seed.iter().take(LENGTH - 1).map(|b| char::from(b'0' + b % 10));
@@ -47,12 +43,11 @@ impl Canaries {
         })
     }
 
-    /// Returns the number of canaries.
     pub fn count(&self) -> usize {
         self.made.borrow().len()
     }
 
-    /// Returns the canaries in `bytes`: verbatim, in capitals, or as hexadecimal digits.
+    /// Verbatim, in capitals, or as hexadecimal digits.
     pub fn found_in(&self, bytes: &[u8]) -> Vec<String> {
         let made = self.made.borrow();
         let plain: HashSet<&[u8]> = made.iter().map(String::as_bytes).collect();
@@ -69,7 +64,6 @@ impl Canaries {
         found
     }
 
-    /// Panics if `bytes` contain a canary.
     #[track_caller]
     pub fn absent_from(&self, what: &str, bytes: impl AsRef<[u8]>) {
         let found = self.found_in(bytes.as_ref());

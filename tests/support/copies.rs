@@ -1,13 +1,8 @@
-//! Reads state directories through copies.
-//!
-//! A file lock belongs to an open file. A process started meanwhile by another test inherits that file until its
-//! program starts. A database opened in place could therefore stay locked for a moment, for the test and for a
-//! daemon.
+//! Reads state directories through copies: a process started meanwhile by another test may inherit the file lock.
 
 use std::fs;
 use std::path::Path;
 
-/// Copies the content of `from`, with its permissions.
 pub fn tree(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a directory");
     for entry in fs::read_dir(from).unwrap_or_else(|why| panic!("{}: {why}", from.display())) {
@@ -22,14 +17,13 @@ pub fn tree(from: &Path, to: &Path) {
     fs::set_permissions(to, fs::metadata(from).expect("a directory").permissions()).expect("a directory of ours");
 }
 
-/// Opens a copy of the database `path`.
 pub fn look<R>(path: &Path, look: impl FnOnce(&sled::Db) -> R) -> R {
     let copy = tempfile::tempdir().expect("a directory");
     tree(path, copy.path());
     look(&sled::open(copy.path()).expect("a database"))
 }
 
-/// Changes the database `path`, which must not be open.
+/// The database `path` must not be open.
 pub fn change<R>(path: &Path, change: impl FnOnce(&sled::Db) -> R) -> R {
     let copy = tempfile::tempdir().expect("a directory");
     tree(path, copy.path());

@@ -20,10 +20,9 @@ use super::copies;
 use super::kafka::{Broker, Record, unique};
 use super::schemas::schema;
 
-/// Minimum crowd of every scenario.
 pub const K: usize = 3;
 
-/// Records that share a value of `lot`. No lot may occur more often in the output.
+/// Records that share a value of `lot`; the output may contain no more.
 pub const LOT: usize = 10;
 
 pub const SECRET: &str = "a secret of the tests, and of nobody else";
@@ -31,8 +30,7 @@ pub const SECRET: &str = "a secret of the tests, and of nobody else";
 /// Longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// `lot` has a separate group, so that released records can be counted. Every record has another subject, so the
-/// lines of a class are its subjects.
+/// `lot` has a separate group, so that released records can be counted. Every record has another subject.
 const SCHEMA: &str = schema!("visits"; person, text "lot", hundred "age", more r#"
 [[attribute]]
 name = "ward"
@@ -44,7 +42,6 @@ kind = "tree"
 "day" = ["east", "west", "tent"]
 "#);
 
-/// Deterministic random number generator.
 pub struct Dice(u64);
 
 impl Dice {
@@ -52,7 +49,6 @@ impl Dice {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// Returns a number below `sides`.
     pub fn roll(&mut self, sides: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -61,7 +57,7 @@ impl Dice {
     }
 }
 
-/// Returns the payload of record `number`. Some are malformed, some are tombstones.
+/// Some payloads are malformed, some are tombstones.
 pub fn payload(number: usize, dice: &mut Dice) -> Option<Vec<u8>> {
     let ages = [dice.roll(100), 30 + dice.roll(5), 70 + dice.roll(3)];
     let age = ages[dice.roll(3) as usize];
@@ -75,7 +71,7 @@ pub fn payload(number: usize, dice: &mut Dice) -> Option<Vec<u8>> {
     }
 }
 
-/// Returns records `from..to` of the stream `seed`, distributed over `partitions` by lot.
+/// Distributed over `partitions` by lot.
 pub fn records(seed: u64, from: usize, to: usize, partitions: i32) -> Vec<Record> {
     let mut dice = Dice::new(seed);
     (0..to)
@@ -88,7 +84,6 @@ pub fn records(seed: u64, from: usize, to: usize, partitions: i32) -> Vec<Record
         .collect()
 }
 
-/// Topics, group, schema and secret of one scenario.
 pub struct Stage<'a> {
     pub broker: &'a Broker,
     pub dir: tempfile::TempDir,
@@ -97,13 +92,9 @@ pub struct Stage<'a> {
     pub out: String,
     pub letters: String,
     pub changelog: String,
-    /// Additional consumer properties.
     pub properties: String,
-    /// Session timeout of the group, as consumer property.
     pub sessions: &'static str,
-    /// Address of the broker for the daemon.
     pub brokers: String,
-    /// Additional configuration tables, such as security.
     pub security: String,
 }
 
@@ -133,7 +124,7 @@ impl<'a> Stage<'a> {
         self.dir.path().join(name)
     }
 
-    /// Writes the configuration of the instance `name`. `wait` closes a partial batch.
+    /// `wait` closes a partial batch.
     pub fn configure(&self, name: &str, hold: usize, batch: usize, wait: &str) -> PathBuf {
         let Self { group, raw, out, letters, changelog, properties, sessions, brokers, security, .. } = self;
         let source = format!(
@@ -158,26 +149,23 @@ changelog_topic = "{changelog}"
         configure(self.dir.path(), name, &source, hold, batch, wait)
     }
 
-    /// Uses static membership: a killed member is replaced immediately by the next one with its name, without a
-    /// session timeout.
+    /// The next member replaces a killed one immediately.
     pub fn with_static_membership(mut self) -> Self {
         self.properties = "\"group.instance.id\" = \"only\"".to_owned();
         self
     }
 
-    /// Uses the consumer group protocol of KIP-848.
+    /// KIP-848.
     pub fn with_consumer_protocol(mut self) -> Self {
         self.sessions = "\"group.protocol\" = \"consumer\"";
         self
     }
 
-    /// Sets the broker address for the daemon.
     pub fn reached_by(mut self, brokers: String) -> Self {
         self.brokers = brokers;
         self
     }
 
-    /// Starts the instance written by [`configure`](Self::configure). Further instances may start later.
     pub fn start(&self, name: &str, crash: Option<&str>) -> Daemon {
         self.start_with(name, &[], crash)
     }
@@ -186,12 +174,10 @@ changelog_topic = "{changelog}"
         Daemon::start(&self.dir.path().join(format!("{name}.toml")), arguments, crash)
     }
 
-    /// Returns the sum of the committed offsets of the group.
     pub fn consumed(&self) -> i64 {
         self.broker.group_offsets_now(&self.group, &self.raw).values().map(|at| at.unwrap_or(0)).sum()
     }
 
-    /// Waits until the group has committed `records` offsets.
     pub fn wait_consumed(&self, records: usize, daemons: &mut [&mut Daemon]) {
         let deadline = Instant::now() + PATIENCE;
         while self.consumed() < i64::try_from(records).expect("few records") {
@@ -206,8 +192,7 @@ changelog_topic = "{changelog}"
         }
     }
 
-    /// Returns the number of unreleased held records in the changelog. The instance that restores them counts them as
-    /// consumed.
+    /// The instance that restores held records counts them as consumed.
     pub fn waiting(&self) -> u64 {
         let cluster = KafkaCluster::new(&self.broker.bootstrap(), BTreeMap::new());
         let partitions = cluster.partitions(&[&self.raw], PATIENCE).expect("the source")[0];
@@ -226,7 +211,6 @@ changelog_topic = "{changelog}"
         restored.waiting.iter().filter(|row| !row.released).count() as u64
     }
 
-    /// Returns the committed payloads by partition, in order.
     pub fn released(&self) -> BTreeMap<i32, Vec<String>> {
         let mut lines: BTreeMap<i32, Vec<String>> = BTreeMap::new();
         for stored in self.broker.read_committed(&self.out) {
@@ -243,7 +227,6 @@ changelog_topic = "{changelog}"
     }
 }
 
-/// Creates a directory with the common schema and secret.
 pub fn scratch() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a temporary directory");
     fs::write(dir.path().join("visits.toml"), SCHEMA).expect("the schema");
@@ -252,7 +235,6 @@ pub fn scratch() -> tempfile::TempDir {
     dir
 }
 
-/// Writes `NAME.toml` in `dir`. `ends` are its source and sink.
 pub fn configure(dir: &Path, name: &str, ends: &str, hold: usize, batch: usize, wait: &str) -> PathBuf {
     let file = dir.join(format!("{name}.toml"));
     let place = dir.display();
@@ -288,8 +270,7 @@ attributes = ["age", "ward"]
     file
 }
 
-/// Returns the standard input of a daemon: the pipe next to its configuration, if there is one. Opening does not wait
-/// for a writer.
+/// Returns the pipe next to the configuration, if any. Opening does not wait for a writer.
 fn input(config: &Path) -> Stdio {
     let pipe = config.with_file_name("in.fifo");
     if !pipe.exists() {
@@ -301,20 +282,18 @@ fn input(config: &Path) -> Stdio {
     options.open(pipe).expect("the pipe").into()
 }
 
-/// Running `throng run`, killed on drop.
 pub struct Daemon {
     child: Child,
     log: PathBuf,
 }
 
 impl Daemon {
-    /// Starts a daemon. `crash` is the value of `FAILPOINTS`.
+    /// `crash` is the value of `FAILPOINTS`.
     pub fn start(config: &Path, arguments: &[&str], crash: Option<&str>) -> Self {
         Self::start_in(config, arguments, crash, &[])
     }
 
-    /// Starts a daemon with additional environment variables. A `.tuning` file next to the configuration sets
-    /// internal parameters.
+    /// A `.tuning` file next to the configuration sets internal parameters.
     pub fn start_in(config: &Path, arguments: &[&str], crash: Option<&str>, environment: &[(&str, &Path)]) -> Self {
         let log = config.with_extension(unique("log"));
         let mut command = crate::support::binary::throng();
@@ -354,26 +333,22 @@ impl Daemon {
         }
     }
 
-    /// Waits until the crash point ends the process.
     pub fn crashes(&mut self, point: &str) {
         let status = self.wait();
         assert_eq!(status.signal(), Some(Signal::ABORT.as_raw()), "{point} was not reached: {status}, {}", self.said());
     }
 
-    /// Sends SIGKILL.
     pub fn kill(&mut self) {
         self.child.kill().expect("our own child");
         self.child.wait().expect("our own child");
     }
 
-    /// Sends SIGTERM and expects exit code 0.
     pub fn stop(&mut self) {
         self.signal(Signal::TERM);
         let status = self.wait();
         assert_eq!(status.code(), Some(0), "SIGTERM: {}", self.said());
     }
 
-    /// Waits until standard error contains these words.
     pub fn says(&mut self, words: &str) {
         let deadline = Instant::now() + PATIENCE;
         while !self.said().contains(words) {
@@ -382,7 +357,6 @@ impl Daemon {
         }
     }
 
-    /// Returns standard error so far.
     pub fn said(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -406,8 +380,7 @@ pub fn state(path: &Path) -> RecoveredState {
     recovered
 }
 
-/// Checks that every consumed record is accounted for. Returns the number of records that have not moved to another
-/// instance.
+/// Returns the number of records that have not moved to another instance.
 pub fn conserved(path: &Path) -> u64 {
     let RecoveredState { progress, intent, held, .. } = state(path);
     assert!(intent.is_none(), "a batch is pending after an ordered end");
@@ -418,7 +391,7 @@ pub fn conserved(path: &Path) -> u64 {
     t.consumed - t.moved
 }
 
-/// Checks the whole release: no lot more often than it has records, no class below k.
+/// No lot more often than it has records, no class below k.
 pub fn sound<'l>(lines: impl Iterator<Item = &'l String>) -> usize {
     let mut classes: BTreeMap<&str, usize> = BTreeMap::new();
     for line in lines {
@@ -431,24 +404,21 @@ pub fn sound<'l>(lines: impl Iterator<Item = &'l String>) -> usize {
     classes.values().sum()
 }
 
-/// Output visible to readers of committed records.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Seen {
     pub released: BTreeMap<i32, Vec<String>>,
     pub dead_letters: Vec<String>,
 }
 
-/// Runs the instance `only` to the end of a stream of `total` records, and checks the release.
 pub fn finish(stage: &Stage, total: usize) -> Seen {
     let mut daemon = stage.start("only", None);
     stage.wait_consumed(total, &mut [&mut daemon]);
     finished(stage, &mut daemon, total)
 }
 
-/// Stops the instance `only` after a stream of `total` records, and checks the release.
 pub fn finished(stage: &Stage, daemon: &mut Daemon, total: usize) -> Seen {
     daemon.stop();
-    // If it was stopped before its partition assignment, held records remain in the changelog.
+    // A stop before the partition assignment leaves held records in the changelog.
     let waiting = stage.waiting();
     assert_eq!(conserved(&stage.state("only")) + waiting, total as u64, "{waiting} wait: {}", daemon.said());
     let seen = Seen { released: stage.released(), dead_letters: stage.dead_letters() };
@@ -457,7 +427,7 @@ pub fn finished(stage: &Stage, daemon: &mut Daemon, total: usize) -> Seen {
     seen
 }
 
-/// Checks that two stages released the same. Dead letters may differ only in the name of the source topic.
+/// Dead letters may differ only in the name of the source topic.
 pub fn same(stage: &Stage, seen: &Seen, other: &Stage, undisturbed: &Seen) {
     // `assert_eq` would print thousands of lines.
     for (partition, lines) in &undisturbed.released {

@@ -5,14 +5,12 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
-/// Directory in which the binary runs, with a separate directory for temporary files.
 pub struct Desk {
     home: TempDir,
     /// `release.min_represented`; `None` is the default.
     share: Option<&'static str>,
 }
 
-/// Outcome of a command.
 pub struct Said {
     pub code: Option<i32>,
     pub out: String,
@@ -20,12 +18,11 @@ pub struct Said {
 }
 
 impl Desk {
-    /// Creates a directory that accepts every release.
     pub fn new() -> Self {
         Self::with(Some("0"))
     }
 
-    /// Creates a directory that checks releases by the default of `release.min_represented`.
+    /// Checks releases by the default of `release.min_represented`.
     pub fn judging() -> Self {
         Self::with(None)
     }
@@ -52,7 +49,6 @@ impl Desk {
         self.said(arguments, Stdio::null())
     }
 
-    /// Runs a command with a file as standard input.
     pub fn fed(&self, name: &str, arguments: &[&str]) -> Said {
         self.said(arguments, fs::File::open(self.path(name)).expect("a file").into())
     }
@@ -69,13 +65,11 @@ impl Desk {
         Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
 
-    /// Runs a command that must succeed.
     #[track_caller]
     pub fn done(&self, arguments: &[&str]) -> Said {
         self.ends_with(0, arguments)
     }
 
-    /// Runs a command that must end with `code`.
     #[track_caller]
     pub fn ends_with(&self, code: i32, arguments: &[&str]) -> Said {
         let said = self.throng(arguments);
@@ -84,20 +78,17 @@ impl Desk {
         said
     }
 
-    /// Runs a command that must be refused. Returns standard error.
     #[track_caller]
     pub fn refused(&self, arguments: &[&str]) -> String {
         self.ends_with(2, arguments).err
     }
 
-    /// Checks that no temporary file remains.
     #[track_caller]
     pub fn is_tidy(&self) {
         let left = fs::read_dir(self.path("temporary")).expect("a directory").count();
         assert_eq!(left, 0, "temporary files stay behind");
     }
 
-    /// Returns the content of all outputs with names that begin with `start`.
     pub fn released(&self, start: &str) -> String {
         let entries = fs::read_dir(self.home.path()).expect("a directory").map(|entry| entry.expect("an entry").path());
         let is_output = |path: &PathBuf| {

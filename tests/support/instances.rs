@@ -10,17 +10,14 @@ pub const SCHEMA: &str = schema!("visits"; person, text "city");
 
 pub const K: usize = 3;
 
-/// Longer than any step takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Instance of the group: its directory, and its process while it runs.
 pub struct Instance {
     pub place: Place,
     pub process: Option<Process>,
     pub name: &'static str,
 }
 
-/// Record counts reported by an instance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Account {
     pub consumed: u64,
@@ -35,7 +32,6 @@ impl Instance {
         self.process.as_ref().expect("a running instance")
     }
 
-    /// Starts the instance with these settings and faults.
     pub fn spawn(&mut self, settings: &[(&str, &str)], faults: &str) {
         let mut command = self.place.command(settings, &[]);
         command.env_remove("FAILPOINTS");
@@ -45,33 +41,28 @@ impl Instance {
         self.process = Some(Process::spawn(command, self.place.port));
     }
 
-    /// Stops the instance.
     pub fn end(&mut self) {
         let process = self.process.take().expect("a running instance");
         process.terminate();
         process.wait().expect(0);
     }
 
-    /// Returns standard error of a refused start.
     pub fn was_refused(&mut self) -> String {
         let outcome = self.process.take().expect("it was started").wait();
         assert_eq!(outcome.code, Some(2), "{}", outcome.stderr);
         outcome.stderr
     }
 
-    /// Removes the common secret from the configuration.
     pub fn keep_an_own_secret(&self) {
         let settings = String::from_utf8(self.place.read("throng.toml")).expect("text");
         self.place.write("throng.toml", settings.replace("secret_file = \"secret\"\n", ""));
     }
 
-    /// Returns a series of `/metrics`.
     pub fn metric(&self, name: &str) -> f64 {
         let page = self.process().get("/metrics").map(|(_, page)| page).unwrap_or_default();
         series(&page).get(name).copied().unwrap_or(f64::NAN)
     }
 
-    /// Waits until a series has the wanted value.
     pub fn wait_for(&self, name: &str, wanted: impl Fn(f64) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !wanted(self.metric(name)) {
@@ -93,7 +84,6 @@ impl Instance {
         self.process().until("its records are consumed", |s| s["totals"]["consumed"] == records);
     }
 
-    /// Returns the record counts, and checks their sum.
     pub fn account(&self) -> Account {
         let status = self.status();
         let total = |name: &str| status["totals"][name].as_u64().unwrap_or_default();
@@ -111,7 +101,6 @@ impl Instance {
     }
 }
 
-/// Waits until a condition on some instances holds.
 pub fn wait(what: &str, instances: &[&Instance], wanted: impl Fn() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !wanted() {
@@ -121,7 +110,6 @@ pub fn wait(what: &str, instances: &[&Instance], wanted: impl Fn() -> bool) {
     }
 }
 
-/// Returns the sum of the record counts of some instances.
 pub fn together(instances: &[&Instance]) -> Account {
     instances.iter().map(|instance| instance.account()).fold(Account::default(), |sum, one| Account {
         consumed: sum.consumed + one.consumed,
@@ -132,7 +120,6 @@ pub fn together(instances: &[&Instance]) -> Account {
     })
 }
 
-/// Topics of one group.
 pub struct Topics {
     pub broker: &'static Broker,
     brokers: String,
@@ -144,7 +131,6 @@ pub struct Topics {
 }
 
 impl Topics {
-    /// Creates topics. The source has this number of partitions.
     pub fn new(broker: &'static Broker, partitions: i32) -> Self {
         let topics = Self {
             broker,
@@ -162,13 +148,11 @@ impl Topics {
         topics
     }
 
-    /// Creates an instance without starting it.
     pub fn instance(&self, name: &'static str) -> Instance {
         Instance { place: Place::new(SCHEMA, ""), process: None, name }
     }
 
-    /// Returns the settings of the instance `name` in addition to its file. `session` is the session timeout in
-    /// milliseconds. Entries of `more` replace those of `own`.
+    /// `session` is the session timeout in milliseconds. Entries of `more` replace those of `own`.
     pub fn settings<'a>(
         &'a self,
         name: &'a str,
@@ -197,7 +181,6 @@ impl Topics {
         settings
     }
 
-    /// Produces visits of subjects to cities, in one partition.
     pub fn visits(&self, partition: i32, visits: &[(String, &str)]) {
         let record = |(person, city): &(String, &str)| Record {
             partition: Some(partition),
@@ -207,23 +190,19 @@ impl Topics {
         self.broker.produce_records(&self.raw, &visits.iter().map(record).collect::<Vec<_>>());
     }
 
-    /// Returns the committed lines by city.
     pub fn released(&self) -> BTreeMap<String, usize> {
         by("city", &self.broker.read_committed(&self.out))
     }
 
-    /// Returns all written lines by city, including aborted ones.
     pub fn attempted(&self) -> BTreeMap<String, usize> {
         by("city", &self.broker.read_uncommitted(&self.out))
     }
 
-    /// Returns the dead letters by reason.
     pub fn refused(&self) -> BTreeMap<String, usize> {
         by("reason", &self.broker.read_committed(&self.letters))
     }
 }
 
-/// Counts the values of a field in some records.
 fn by(field: &str, stored: &[Stored]) -> BTreeMap<String, usize> {
     let mut found = BTreeMap::new();
     for stored in stored {
@@ -233,12 +212,10 @@ fn by(field: &str, stored: &[Stored]) -> BTreeMap<String, usize> {
     found
 }
 
-/// Returns `many` subjects in a city, numbered from `from`.
 pub fn people(city: &'static str, from: usize, many: usize) -> Vec<(String, &'static str)> {
     (from..from + many).map(|n| (format!("{city}{n}"), city)).collect()
 }
 
-/// Returns deterministic synthetic wearable records, distributed over the partitions in turn.
 pub fn wearable(records: usize, partitions: i32) -> Vec<Record> {
     let input = crate::support::binary::throng()
         .args(["generate", "wearable", "--records", &records.to_string(), "--seed", "5", "-o", "-"])

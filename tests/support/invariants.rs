@@ -1,51 +1,42 @@
-//! Recounts the release invariant R(k) by a slow method from the release: the printed texts, their subjects and
-//! times.
+//! Recounts the release invariant R(k) from the printed texts, their subjects and times.
 //!
-//! Shares with the product only the order of the lines, and how distinct subjects are counted (decision 0029): no
-//! codes, no digests, no ledger. Its counts are an upper bound of those available to an instance, so every violation
-//! found here is a release below k.
+//! Shares with the product only the order of the lines, and how distinct subjects are counted (decision 0029). Every
+//! violation found here is a release below k.
 
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Released line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     pub batch: u64,
     /// Clock of the batch, milliseconds.
     pub clock_ms: i64,
-    /// Position of the group.
     pub group: usize,
-    /// One JSON object.
     pub text: String,
-    /// Subject that the line counts for; `None` for a record without a subject.
+    /// `None` for a record without a subject.
     pub subject: Option<String>,
-    /// Record of the line.
     pub source: (u16, i32, i64),
 }
 
-/// Names of the attributes of a group, by role.
 #[derive(Clone, Debug, Default)]
 pub struct GroupNames {
-    /// All attributes, in output order.
     pub all: Vec<String>,
     pub quasi: Vec<String>,
     pub sensitive: Vec<String>,
 }
 
-/// Guarantee to check.
 #[derive(Clone, Debug)]
 pub struct Promise {
     pub k: usize,
     pub groups: Vec<GroupNames>,
 }
 
-/// Shown part of a group in a batch: batch number, group, kind of cells, cells.
+/// Batch number, group, kind of cells, cells.
 pub type Shown = (u64, usize, String, Vec<Option<String>>);
 
 const SUPPRESSED: &str = "\"*\"";
 
-/// Returns the printed cells of a line, in order. An absent cell has no entry.
+/// An absent cell has no entry.
 pub fn cells(line: &Line) -> Result<Vec<(String, String)>, String> {
     struct InOrder(Vec<(String, String)>);
     impl<'de> serde::Deserialize<'de> for InOrder {
@@ -70,25 +61,24 @@ pub fn cells(line: &Line) -> Result<Vec<(String, String)>, String> {
     serde_json::from_str::<InOrder>(&line.text).map(|c| c.0).map_err(|e| format!("not an object ({e}): {line:?}"))
 }
 
-/// Returns the printed tuple of some attributes. An absent cell differs from every text.
+/// An absent cell differs from every text.
 pub fn tuple(cells: &[(String, String)], names: &[String]) -> Vec<Option<String>> {
     names.iter().map(|name| cells.iter().find(|(n, _)| n == name).map(|(_, text)| text.clone())).collect()
 }
 
 impl Promise {
-    /// Checks every batch of `lines` (in output order).
+    /// `lines` are in output order.
     pub fn check_all(&self, lines: &[Line]) -> Result<(), String> {
         let batches: BTreeSet<u64> = lines.iter().map(|l| l.batch).collect();
         batches.into_iter().try_for_each(|batch| self.check_batch(lines, batch))
     }
 
-    /// Checks one batch: R(k), sorted lines, no row twice, no pair forced by counting.
+    /// R(k), sorted lines, no row twice, no pair forced by counting.
     pub fn check_batch(&self, lines: &[Line], batch: u64) -> Result<(), String> {
         self.check_release(lines, batch)?;
         self.check_counting(&lines.iter().filter(|l| l.batch == batch).collect::<Vec<_>>())
     }
 
-    /// Checks one batch as [`check_batch`](Self::check_batch), without counting.
     pub fn check_release(&self, lines: &[Line], batch: u64) -> Result<(), String> {
         let now: Vec<&Line> = lines.iter().filter(|l| l.batch == batch).collect();
         if now.is_empty() {
@@ -126,8 +116,7 @@ impl Promise {
         Ok(())
     }
 
-    /// Checks that every class, and every unsuppressed sensitive value, has `crowd` subjects among the lines of its
-    /// batch.
+    /// Every class, and every unsuppressed sensitive value, has `crowd` subjects among the lines of its batch.
     pub fn check_batch_crowds(&self, lines: &[Line], crowd: usize) -> Result<(), String> {
         for (class, subjects) in self.batch_crowds(lines)? {
             if subjects < crowd {
@@ -137,7 +126,6 @@ impl Promise {
         Ok(())
     }
 
-    /// Returns the number of distinct subjects by batch, group and shown cells.
     pub fn batch_crowds(&self, lines: &[Line]) -> Result<BTreeMap<Shown, usize>, String> {
         let mut crowds: BTreeMap<Shown, BTreeSet<&String>> = BTreeMap::new();
         for (shown, subject) in self.shown(lines)? {
@@ -146,8 +134,7 @@ impl Promise {
         Ok(crowds.into_iter().map(|(shown, subjects)| (shown, subjects.len())).collect())
     }
 
-    /// Returns the shown cells of each line with its subject: the quasi cells of its class, and each sensitive cell
-    /// under its name.
+    /// Returns the quasi cells of each line's class, and each sensitive cell under its name, with the subject.
     fn shown<'a>(&self, lines: &'a [Line]) -> Result<Vec<(Shown, Option<&'a String>)>, String> {
         let mut shown = Vec::new();
         for line in lines {
@@ -204,8 +191,7 @@ impl Promise {
         Ok(())
     }
 
-    /// Checks the counting guard (docs/internals/methods.md §10.3) by trying all pairs of cell sets of all pairs of
-    /// groups.
+    /// Checks the counting guard (docs/internals/methods.md §10.3) over all pairs of cell sets.
     fn check_counting(&self, now: &[&Line]) -> Result<(), String> {
         type Cells = Vec<(String, String)>;
         let mut by_group: Vec<Vec<(Cells, &Line)>> = vec![Vec::new(); self.groups.len()];
@@ -221,8 +207,7 @@ impl Promise {
             }
             by_group[line.group].push((said, line));
         }
-        // Shared attributes divide the batch. The guard must hold within each value as in a batch, because the
-        // records of each value can be counted.
+        // The guard must hold within each value of the shared attributes, because its records can be counted.
         let shared = self.shared();
         let mut parts: BTreeMap<Vec<Option<String>>, Vec<Vec<(Cells, &Line)>>> = BTreeMap::new();
         for (group, lines) in by_group.iter().enumerate() {
@@ -252,7 +237,6 @@ impl Promise {
         self.check_shared_cells(now, &shared)
     }
 
-    /// Returns the attributes in several groups.
     fn shared(&self) -> Vec<String> {
         let of = |name: &String| self.groups.iter().filter(|group| group.all.contains(name)).count() > 1;
         let names: BTreeSet<&String> =
@@ -260,8 +244,7 @@ impl Promise {
         names.into_iter().cloned().collect()
     }
 
-    /// Checks that the lines of a record show equal shared cells or none, and that all shared cells have one level:
-    /// none is an ancestor of another.
+    /// The lines of a record show equal shared cells or none, and all shared cells have one level.
     fn check_shared_cells(&self, now: &[&Line], shared: &[String]) -> Result<(), String> {
         let mut of_record = BTreeMap::new();
         for line in now.iter().filter(|line| shared.iter().all(|name| self.groups[line.group].all.contains(name))) {
@@ -279,7 +262,7 @@ impl Promise {
     fn check_pairs(&self, by_group: &[Vec<(Vec<(String, String)>, &Line)>], most: usize) -> Result<(), String> {
         type Cells = Vec<(String, String)>;
         type Carriers = BTreeMap<(u16, i32, i64), Option<String>>;
-        // Every set of cells that occurs together, with the records that contain it.
+        // Sets of cells that occur together, with the records that contain them.
         let carried = |lines: &[(Cells, &Line)]| {
             let mut carried: BTreeMap<Cells, Carriers> = BTreeMap::new();
             for (said, line) in lines {
@@ -306,7 +289,7 @@ impl Promise {
     }
 }
 
-/// Checks that all fragments of a record are released in one batch.
+/// All fragments of a record are released in one batch.
 pub fn check_once(lines: &[Line]) -> Result<(), String> {
     let mut batch_of = BTreeMap::new();
     for line in lines {
@@ -317,12 +300,11 @@ pub fn check_once(lines: &[Line]) -> Result<(), String> {
     Ok(())
 }
 
-/// Counts the records with at least one released fragment.
 pub fn records_released(lines: &[Line]) -> u64 {
     lines.iter().map(|l| l.source).collect::<BTreeSet<_>>().len() as u64
 }
 
-/// Returns a lineage without the release times of the batches, which differ between runs.
+/// Removes the release times of the batches.
 pub fn timeless(lineage: &str) -> String {
     let mut parts = lineage.split("\"time\":");
     let first = parts.next().unwrap_or_default().to_owned();

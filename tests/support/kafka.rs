@@ -1,8 +1,6 @@
-//! Runs a real Apache Kafka for a test: one KRaft node with a separate port and data directory.
+//! Runs a real Apache Kafka for a test, with the jars of `.tools/kafka` (`./dev kafka fetch`).
 //!
-//! The jars come from `.tools/kafka` (`./dev kafka fetch`, which `./dev test` runs automatically). A broker ends with
-//! its [`Broker`] and with the test process, for any kind of end. A small shell waits on a pipe from this process.
-//! When the pipe closes, it kills the broker and removes its data.
+//! A broker ends with its [`Broker`] and with the test process: when a pipe closes, a small shell kills it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,10 +31,8 @@ mod topics;
 const START: Duration = Duration::from_secs(120);
 const ANSWER: Duration = Duration::from_secs(30);
 
-/// Shell script that waits for input: `keep` kills the broker and keeps its data, the end of the pipe kills it and
-/// removes them.
-///
-/// Signals of a terminal also reach this shell, which must survive them.
+/// Shell script: `keep` kills the broker and keeps its data, the end of the pipe kills it and removes them. It must
+/// survive signals of a terminal.
 const KEEPER: &str = r#"
 trap '' HUP INT TERM
 "$@" >>"$DIR/log" 2>&1 </dev/null &
@@ -49,10 +45,9 @@ wait "$broker" 2>/dev/null
 [ "$word" = keep ] || rm -rf "$DIR"
 "#;
 
-/// Key and payload of a record, both optional.
 pub type KeyAndPayload = (Option<Vec<u8>>, Option<Vec<u8>>);
 
-/// Record to be written. Without a partition the client chooses one.
+/// Without a partition the client chooses one.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     pub partition: Option<i32>,
@@ -63,7 +58,6 @@ pub struct Record {
     pub timestamp: Option<i64>,
 }
 
-/// Record as stored in a topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
     pub partition: i32,
@@ -71,20 +65,17 @@ pub struct Stored {
     pub key: Option<Vec<u8>>,
     pub payload: Option<Vec<u8>>,
     pub headers: Vec<(String, Option<Vec<u8>>)>,
-    /// Milliseconds since the epoch.
     pub timestamp: Option<i64>,
 }
 
-/// Running broker, or one stopped by [`kill`](Broker::kill) that [`restart`](Broker::restart) starts again.
 #[derive(Debug)]
 pub struct Broker {
     port: u16,
     controller_port: u16,
     /// Second listening port, and the port advertised to its clients.
     proxied: Option<(u16, u16)>,
-    /// Additional properties. The last value of a property applies.
+    /// The last value of a property applies.
     added: String,
-    /// Directory of the jars.
     tools: PathBuf,
     dir: PathBuf,
     running: Mutex<Option<Running>>,
@@ -97,36 +88,32 @@ struct Running {
 }
 
 impl Broker {
-    /// Starts a broker and waits until it answers (about two seconds). Returns `None` with a message when the jars
-    /// are missing and `THRONG_WITHOUT_KAFKA` is set.
+    /// Returns `None` when the jars are missing and `THRONG_WITHOUT_KAFKA` is set.
     ///
     /// # Panics
-    /// When the jars are missing, with the remedy, and when the broker does not start.
+    /// When the jars are missing, and when the broker does not start.
     pub fn start() -> Option<Self> {
         Self::start_on(&tools(), None, &|_, _| String::new())
     }
 
-    /// Starts a broker of the newer release `kafka-4`, with the group protocol of KIP-848 and session timeouts of
-    /// seconds. Otherwise like [`start`](Self::start).
+    /// Starts the newer release `kafka-4`, with the group protocol of KIP-848 and session timeouts of seconds.
     pub fn newer() -> Option<Self> {
         let quick = "group.consumer.min.session.timeout.ms=1000\ngroup.consumer.session.timeout.ms=3000\n\
             group.consumer.min.heartbeat.interval.ms=100\ngroup.consumer.heartbeat.interval.ms=300\n";
         Self::start_on(&release("kafka-4"), None, &|_, _| quick.to_owned())
     }
 
-    /// Checks that the tests run on that release (`THRONG_TEST_KAFKA=kafka-4`).
+    /// `THRONG_TEST_KAFKA=kafka-4`.
     pub fn is_newer() -> bool {
         tools() == release("kafka-4")
     }
 
-    /// Starts a broker with additional properties, computed from its port and its controller's port. Otherwise like
-    /// [`start`](Self::start).
+    /// The properties are computed from the broker's port and its controller's port.
     pub fn start_with(added: &dyn Fn(u16, u16) -> String) -> Option<Self> {
         Self::start_on(&tools(), None, added)
     }
 
-    /// Starts a broker with a second port that advertises the port `proxy` to its clients. Also returns that second
-    /// port. Otherwise like [`start`](Self::start).
+    /// Also returns a second port, which advertises `proxy` to its clients.
     pub fn start_behind(proxy: u16) -> Option<(Self, u16)> {
         let broker = Self::start_on(&tools(), Some(proxy), &|_, _| String::new())?;
         let (listens, _) = broker.proxied.expect("as asked for");
@@ -143,7 +130,7 @@ impl Broker {
             eprintln!("SKIPPED: this test needs a real Kafka, and THRONG_WITHOUT_KAFKA is set");
             return None;
         }
-        // Another process may take a free port before the broker binds it: the start is retried.
+        // Another process may take a free port before the broker binds it.
         for attempt in 1.. {
             let dir = tempfile::Builder::new().prefix("throng-kafka-").tempdir().expect("a temporary directory").keep();
             let formatted = tools.join("formatted");
@@ -164,8 +151,7 @@ impl Broker {
         unreachable!("the third attempt returns or panics")
     }
 
-    /// Returns the broker shared by all tests of this process. Each test uses separate topics and groups
-    /// ([`unique`]). `None` as in [`start`](Self::start).
+    /// Each test uses separate topics and groups ([`unique`]).
     pub fn shared() -> Option<&'static Self> {
         static SHARED: OnceLock<Option<Broker>> = OnceLock::new();
         let broker = SHARED.get_or_init(Self::start).as_ref();
@@ -175,12 +161,10 @@ impl Broker {
         broker
     }
 
-    /// Returns the value of `bootstrap.servers`.
     pub fn bootstrap(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Returns the path of the broker's log.
     pub fn log(&self) -> PathBuf {
         self.dir.join("log")
     }
@@ -192,15 +176,13 @@ impl Broker {
         running.keeper.wait().expect("the keeper ends");
     }
 
-    /// Starts the broker again on the same port and data, and waits until it answers.
     pub fn restart(&self) {
         self.kill();
         self.launch().unwrap_or_else(|why| panic!("Kafka did not start again: {why}"));
     }
 
-    /// Pauses the broker (SIGSTOP): connections stay open without answers. Returns when every thread has stopped,
-    /// because a signal reaches the threads of a process one after another, and on a busy machine the last of them
-    /// may still answer.
+    /// SIGSTOP: connections stay open without answers. Returns when every thread has stopped, because a signal reaches
+    /// them one after another.
     pub fn pause(&self) {
         self.signal(Signal::STOP);
         let broker = self.running().as_ref().expect("a running broker").broker;
@@ -212,7 +194,6 @@ impl Broker {
         }
     }
 
-    /// Continues a [paused](Self::pause) broker.
     pub fn resume(&self) {
         self.signal(Signal::CONT);
     }
@@ -222,14 +203,12 @@ impl Broker {
         kill_process(broker, signal).expect("our own child");
     }
 
-    /// Writes records and waits until the broker has all of them.
     pub fn produce(&self, topic: &str, records: Vec<KeyAndPayload>) {
         let records: Vec<Record> =
             records.into_iter().map(|(key, payload)| Record { key, payload, ..Record::default() }).collect();
         self.produce_records(topic, &records);
     }
 
-    /// Writes records as [`produce`](Self::produce), with partitions, headers and timestamps.
     pub fn produce_records(&self, topic: &str, records: &[Record]) {
         let producer: BaseProducer<Deliveries> = self
             .client()
@@ -245,7 +224,6 @@ impl Broker {
         assert_eq!(producer.context().failed.load(Ordering::Relaxed), 0, "records were not delivered to {topic}");
     }
 
-    /// Returns a producer with a transactional id, after `init_transactions`.
     pub fn transactional(&self, transactional_id: &str) -> BaseProducer<Deliveries> {
         let producer: BaseProducer<Deliveries> = self
             .client()
@@ -256,23 +234,21 @@ impl Broker {
         producer
     }
 
-    /// Returns every record visible to a `read_committed` consumer, by partition and offset.
     pub fn read_committed(&self, topic: &str) -> Vec<Stored> {
         self.read(topic, "read_committed")
     }
 
-    /// Returns every record in the log, including open and aborted transactions, by partition and offset.
+    /// Includes open and aborted transactions.
     pub fn read_uncommitted(&self, topic: &str) -> Vec<Stored> {
         self.read(topic, "read_uncommitted")
     }
 
-    /// Returns the committed offset of each partition, `None` where the group has committed none. Waits for undecided
-    /// transactions with offsets.
+    /// Waits for undecided transactions with offsets. `None`: none committed.
     pub fn group_offsets(&self, group: &str, topic: &str) -> BTreeMap<i32, Option<i64>> {
         self.offsets_of(group, topic, "read_committed")
     }
 
-    /// Returns [`group_offsets`](Self::group_offsets) without waiting for undecided transactions.
+    /// Does not wait for undecided transactions.
     pub fn group_offsets_now(&self, group: &str, topic: &str) -> BTreeMap<i32, Option<i64>> {
         self.offsets_of(group, topic, "read_uncommitted")
     }
@@ -284,7 +260,7 @@ impl Broker {
         for partition in partitions_of(&consumer, topic) {
             wanted.add_partition(topic, partition);
         }
-        // A coordinator that is being elected returns an error: the request is repeated.
+        // A coordinator that is being elected returns an error.
         let deadline = Instant::now() + ANSWER;
         let committed = loop {
             match consumer.committed_offsets(wanted.clone(), ANSWER) {
@@ -300,7 +276,7 @@ impl Broker {
             .collect()
     }
 
-    /// Sets the committed offset of a group, as an operator does to rewind it. The group must have no member.
+    /// The group must have no member.
     pub fn set_group_offset(&self, group: &str, topic: &str, partition: i32, offset: i64) {
         let consumer: BaseConsumer = self.client().set("group.id", group).create().expect("a consumer");
         let mut list = TopicPartitionList::new();
@@ -359,7 +335,7 @@ impl Broker {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the URLs of the token signing keys in the added properties, separated by commas.
+    /// Returns the URLs of the token signing keys, separated by commas.
     fn keys_of_tokens(&self) -> String {
         let named = |line: &str| line.split_once("sasl.oauthbearer.jwks.endpoint.url=").map(|(_, url)| url.to_owned());
         self.added.lines().filter_map(named).collect::<Vec<_>>().join(",")
@@ -406,7 +382,7 @@ impl Broker {
         self.wait_until_it_answers(logged)
     }
 
-    /// Waits for the success message in the part of the log written by this start.
+    /// `logged` is the length of the log before this start.
     fn wait_until_it_answers(&self, logged: usize) -> Result<(), String> {
         let broker = self.running().as_ref().ok_or("not started")?.broker;
         let deadline = Instant::now() + START;
@@ -432,9 +408,7 @@ impl Broker {
     }
 }
 
-/// Checks that a process does not exist, or has ended and is not yet reaped.
-///
-/// Only its state is reliable: the command line of a running process is empty for a moment during exec.
+/// Checks that a process does not exist or is not yet reaped. The command line is empty for a moment during exec.
 fn has_ended(process: Pid) -> bool {
     let Ok(stat) = fs::read_to_string(format!("/proc/{}/stat", process.as_raw_pid())) else { return true };
     // "PID (NAME) STATE …", and the name may contain any character.
@@ -456,7 +430,6 @@ impl Drop for Broker {
     }
 }
 
-/// Counter of failed deliveries.
 #[derive(Debug, Default)]
 pub struct Deliveries {
     pub failed: AtomicU64,
@@ -474,7 +447,6 @@ impl ProducerContext for Deliveries {
     }
 }
 
-/// Sends one record through a producer, waiting while its queue is full.
 pub fn send(producer: &BaseProducer<Deliveries>, topic: &str, record: &Record) {
     let mut message: BaseRecord<'_, [u8], [u8]> = BaseRecord::to(topic);
     if let Some(partition) = record.partition {
@@ -504,21 +476,18 @@ pub fn send(producer: &BaseProducer<Deliveries>, topic: &str, record: &Record) {
     producer.poll(Timeout::After(Duration::ZERO));
 }
 
-/// Returns a topic or group name that is unique in this process.
 pub fn unique(stem: &str) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     format!("{stem}-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// Returns the partitions of a topic that have a leader.
 fn partitions_of(consumer: &BaseConsumer, topic: &str) -> Vec<i32> {
     let metadata = consumer.fetch_metadata(Some(topic), ANSWER).expect("the broker answers");
     let partitions = metadata.topics().iter().filter(|t| t.name() == topic).flat_map(MetadataTopic::partitions);
     partitions.filter(|p| p.leader() >= 0).map(MetadataPartition::id).collect()
 }
 
-/// Returns the release for the tests: the oldest supported one, unless `THRONG_TEST_KAFKA` names another (`./dev test
-/// --long` does).
+/// The oldest supported release, unless `THRONG_TEST_KAFKA` names another.
 fn tools() -> PathBuf {
     release(&std::env::var("THRONG_TEST_KAFKA").unwrap_or_else(|_| "kafka".to_owned()))
 }
@@ -527,8 +496,7 @@ fn release(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(".tools").join(name)
 }
 
-/// Checks that every thread below `tasks` (a folder of `/proc`) is stopped. A thread that ends meanwhile does not
-/// count.
+/// `tasks` is a folder of `/proc`. A thread that ends meanwhile does not count.
 fn all_stopped(tasks: &Path) -> bool {
     let threads = std::fs::read_dir(tasks).expect("the broker runs");
     threads.flatten().filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok()).all(|stat| {
@@ -537,7 +505,7 @@ fn all_stopped(tasks: &Path) -> bool {
     })
 }
 
-/// Assigns a new cluster id, because all brokers are copies of one formatted directory.
+/// All brokers are copies of one formatted directory.
 fn rename_cluster(properties: &Path) {
     let text = fs::read_to_string(properties).expect("a formatted directory");
     let mut own = uuid::Uuid::new_v4().simple().to_string();

@@ -1,12 +1,11 @@
-//! Recounts privacy models in a stream by a slow method from the release: printed texts, their subjects and times.
+//! Recounts privacy models in a stream from printed texts, their subjects and times, without code of the product.
 //!
-//! Shares no code with the product: no codes, no digests. A class is a printed tuple of quasi cells. Its values of an
-//! attribute are the texts other than `"*"` in the lines of its batch, each counted once per subject.
+//! A class is a printed tuple of quasi cells. Its values of an attribute are the texts other than `"*"`, each counted
+//! once per subject.
 
 use super::invariants::{Line, cells, tuple};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Condition on the values of an attribute in every class.
 #[derive(Clone, Debug)]
 pub enum Question {
     Distinct(usize),
@@ -26,11 +25,10 @@ pub enum Question {
 pub enum Ground {
     Equal,
     Ordered,
-    /// Generalizations of each text on the levels above, the root last.
+    /// Generalizations of each text, the root last.
     Tree(BTreeMap<String, Vec<String>>),
 }
 
-/// Models of one attribute.
 #[derive(Clone, Debug)]
 pub struct Models {
     pub group: usize,
@@ -39,16 +37,15 @@ pub struct Models {
     pub asked: Vec<Question>,
 }
 
-/// Subjects by text.
 pub type Values = BTreeMap<Option<String>, BTreeSet<String>>;
 
-/// Distribution: number of subjects by text, in order.
+/// Number of subjects by text, in order.
 pub type Distribution = Vec<(Option<String>, u64)>;
 
 const SLACK: f64 = 1e-7;
 
 impl Models {
-    /// Checks one batch of `lines`. `over` is the current distribution. Returns the number of shown cells.
+    /// Returns the number of shown cells.
     pub fn check_batch(&self, lines: &[Line], batch: u64, over: &Distribution) -> Result<usize, String> {
         let mut classes: BTreeMap<Vec<Option<String>>, (Values, usize)> = BTreeMap::new();
         for line in lines.iter().filter(|l| l.group == self.group && l.batch == batch) {
@@ -101,7 +98,7 @@ impl Question {
     }
 }
 
-/// Checks that `needed` values can be assigned to as many different subjects, by trying every choice.
+/// Returns whether `needed` values can be assigned to as many different subjects.
 fn different_people(values: &Values, needed: usize) -> bool {
     fn most(values: &[&BTreeSet<String>], used: &mut BTreeSet<String>, needed: usize) -> bool {
         if needed == 0 {

@@ -3,10 +3,9 @@
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Below the ephemeral ports of Linux (32768 and above), so no connection can take a port before its program listens.
+/// Below the ephemeral ports of Linux (32768 and above).
 const PORTS: std::ops::Range<u32> = 10_000..32_000;
 
-/// Returns a port without a listener. No other call in this process returns it again.
 pub fn free_port() -> u16 {
     static CALLS: AtomicU32 = AtomicU32::new(0);
     let count = PORTS.end - PORTS.start;

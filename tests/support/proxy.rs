@@ -1,8 +1,5 @@
-//! Provides a faulty network: a proxy between the daemon and its broker that loses, holds, delays and repeats chosen
-//! requests, and cuts connections.
-//!
-//! The proxy parses only the frame headers of Kafka: length, request key, version and correlation id. A response
-//! begins with the correlation id of its request.
+//! Provides a proxy between the daemon and its broker that loses, holds, delays and repeats requests, and cuts
+//! connections. It parses only length, request key, version and correlation id.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -10,7 +7,6 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Keys of requests in the Kafka protocol.
 pub const PRODUCE: i16 = 0;
 pub const FIND_COORDINATOR: i16 = 10;
 pub const INIT_PRODUCER_ID: i16 = 22;
@@ -19,30 +15,27 @@ pub const ADD_OFFSETS: i16 = 25;
 pub const END_TXN: i16 = 26;
 pub const TXN_OFFSET_COMMIT: i16 = 28;
 
-/// Fault applied to one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The connection breaks before the request reaches the broker.
     CutBefore,
     /// The connection breaks before the response reaches the client.
     CutAfter,
-    /// The connection breaks. The request reaches the broker after responses to requests with these keys, in this
-    /// order.
+    /// The connection breaks. The request arrives after responses to requests with these keys, in this order.
     Late(&'static [i16]),
-    /// The request reaches the broker, and again after these responses.
+    /// The request arrives, and again after these responses.
     Twice(&'static [i16]),
-    /// The request is delayed by this duration.
     Delay(Duration),
     /// The request waits for [`Proxy::let_go`].
     Stall,
-    /// The response contains this error instead of the broker's, after a response to a produce request. Only for
-    /// responses of a throttle time and an error.
+    /// The response contains this error, after a response to a produce request. Only for responses of a throttle time
+    /// and an error.
     Refuse(i16),
 }
 
 struct Armed {
     key: i16,
-    /// Number of requests with that key to skip.
+    /// Requests with that key to skip.
     skip: usize,
     fault: Fault,
 }
@@ -53,11 +46,10 @@ struct Late {
     frame: Vec<u8>,
 }
 
-/// Outcome of a late request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered {
     pub key: i16,
-    /// Error in the broker's response, if it follows a throttle time. Meaningless for other responses.
+    /// Error in the broker's response, if it follows a throttle time.
     pub error: i16,
 }
 
@@ -69,7 +61,6 @@ struct Inside {
     delivered: Vec<Delivered>,
     stalled: usize,
     gate_open: bool,
-    /// Responses to produce requests.
     produced: usize,
 }
 
@@ -79,13 +70,11 @@ struct Shared {
     changed: Condvar,
 }
 
-/// Listening proxy. Its threads end with their connections and with the process.
 pub struct Proxy {
     port: u16,
     shared: Arc<Shared>,
 }
 
-/// Action on the response to a request.
 struct Pending {
     key: i16,
     cut: bool,
@@ -99,7 +88,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Proxy {
-    /// Starts to listen. [`forward_to`](Self::forward_to) sets the broker.
     pub fn listen() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("a bound port").port();
@@ -127,19 +115,18 @@ impl Proxy {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Applies the fault once, to the next request with this key after `skip` others.
+    /// Applies to the next request with this key after `skip` others.
     pub fn arm(&self, key: i16, skip: usize, fault: Fault) {
         lock(&self.shared.inside).armed.push(Armed { key, skip, fault });
     }
 
-    /// Removes all armed faults, held requests and results.
     pub fn calm(&self) {
         let mut inside = lock(&self.shared.inside);
         *inside = Inside { upstream: inside.upstream, gate_open: true, ..Inside::default() };
         self.shared.changed.notify_all();
     }
 
-    /// Checks that all armed faults have been applied, and all held requests delivered.
+    /// Returns whether all faults have been applied, and all held requests delivered.
     pub fn is_done(&self) -> bool {
         let inside = lock(&self.shared.inside);
         inside.armed.is_empty() && inside.late.is_empty()
@@ -153,7 +140,6 @@ impl Proxy {
         lock(&self.shared.inside).stalled
     }
 
-    /// Releases stalled requests.
     pub fn let_go(&self) {
         lock(&self.shared.inside).gate_open = true;
         self.shared.changed.notify_all();
@@ -182,7 +168,7 @@ impl Shared {
                         break;
                     }
                 }
-                // The first direction to end closes both sockets. The second finds them closed.
+                // The second direction finds the sockets closed.
                 for socket in [&reading, &writing] {
                     socket.shutdown(Shutdown::Both).unwrap_or_default();
                 }
@@ -190,7 +176,7 @@ impl Shared {
         }
     }
 
-    /// Forwards a request, or applies its fault. Returns false to cut the connection.
+    /// Returns false to cut the connection.
     fn request(&self, frame: &[u8], server: &mut TcpStream, pending: &Numbered) -> bool {
         let key = i16::from_be_bytes([frame[4], frame[5]]);
         let number = i32::from_be_bytes([frame[8], frame[9], frame[10], frame[11]]);
@@ -237,7 +223,7 @@ impl Shared {
         fate
     }
 
-    /// Forwards a response. Requests that wait for it reach the broker first.
+    /// Requests that wait for the response reach the broker first.
     fn answer(&self, mut frame: Vec<u8>, client: &mut TcpStream, pending: &Numbered) -> bool {
         let number = i32::from_be_bytes([frame[4], frame[5], frame[6], frame[7]]);
         let Some(Pending { key, cut, refuse }) = lock(pending).remove(&number) else { return false };
@@ -272,7 +258,6 @@ impl Shared {
         due
     }
 
-    /// Delivers on a separate connection, like the remainder of an old one.
     fn deliver(&self, late: &Late) {
         let upstream = lock(&self.inside).upstream.expect("requests came from somewhere");
         let mut server = TcpStream::connect(upstream).expect("the broker listens");
@@ -284,7 +269,6 @@ impl Shared {
     }
 }
 
-/// Reads the next frame with its length. Returns `None` at the end of the connection.
 fn frame(from: &mut TcpStream) -> Option<Vec<u8>> {
     let mut length = [0; 4];
     from.read_exact(&mut length).ok()?;
@@ -294,7 +278,6 @@ fn frame(from: &mut TcpStream) -> Option<Vec<u8>> {
     Some(frame)
 }
 
-/// Waits for `done`, and panics after a timeout.
 pub fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !done() {

@@ -1,7 +1,7 @@
 //! Defines the attributes of random schemas, and their possible cells.
 
-/// Possible attribute of a random schema: its name, its table, and the JSON spellings of its cells. Frequent cells
-/// are repeated; `""` is an absent cell.
+/// Name, table, and JSON spellings of the cells of a possible attribute. Frequent cells are repeated; `""` is an absent
+/// cell.
 pub struct Attribute {
     pub name: &'static str,
     pub table: &'static str,

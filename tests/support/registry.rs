@@ -1,6 +1,4 @@
-//! Runs a real schema registry for a test (Apicurio, with data in memory), and Confluent's client in Python.
-//!
-//! Both come from `.tools` (`./dev kafka fetch`, which `./dev test` runs automatically).
+//! Runs a real schema registry (Apicurio) and Confluent's client in Python, both from `.tools` (`./dev kafka fetch`).
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -17,13 +15,11 @@ fn tools() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(".tools")
 }
 
-/// Running registry. It ends when its standard input closes, at the end of this process.
 pub struct Registry {
     port: u16,
     _keeper: Child,
 }
 
-/// Shell script that kills the registry when its input ends.
 const KEEPER: &str = r#"
 trap '' HUP INT TERM
 "$@" >/dev/null 2>&1 </dev/null &
@@ -33,7 +29,6 @@ kill -9 "$registry" 2>/dev/null
 "#;
 
 impl Registry {
-    /// Returns the registry shared by all tests of this process. `None` as for a broker.
     pub fn shared() -> Option<&'static Self> {
         static SHARED: OnceLock<Option<Registry>> = OnceLock::new();
         SHARED.get_or_init(Self::start).as_ref()
@@ -74,7 +69,6 @@ impl Registry {
         Some(registry)
     }
 
-    /// Returns the value of `registry.url`.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/apis/ccompat/v7", self.port)
     }
@@ -89,8 +83,7 @@ impl Registry {
     }
 }
 
-/// Runs Confluent's client: `tests/formats/client.py COMMAND ARGUMENTS…`, with `input` on standard input. Returns its
-/// output.
+/// Runs `tests/formats/client.py COMMAND ARGUMENTS…`, with `input` on standard input.
 pub fn client(arguments: &[&str], input: &str) -> String {
     let mut child = Command::new(tools().join("python/bin/python"))
         .arg("-W")

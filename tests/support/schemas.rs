@@ -39,5 +39,4 @@ pub const CITY: &str = schema!(@text "city");
 pub const MOOD: &str = schema!(@text "mood");
 pub const ILLNESS: &str = schema!(@sensitive "illness");
 
-/// Visits of subjects to the wards of a city.
 pub const VISITS: &str = schema!("visits"; person, text "city", text "ward");

@@ -3,13 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Memory disk, mounted until it is dropped. Mounting needs privileges. Without them, tests that need a disk fail
-/// with a message, unless `THRONG_NO_MOUNTS` is set.
+/// Memory disk, mounted until it is dropped. Without privileges, tests fail unless `THRONG_NO_MOUNTS` is set.
 pub struct SmallDisk(PathBuf);
 
 impl SmallDisk {
-    /// Mounts a disk of `size` (as `mount` spells it) at `path`, which is created. Returns `None` only if
-    /// `THRONG_NO_MOUNTS` is set.
+    /// `size` as `mount` spells it. Returns `None` only if `THRONG_NO_MOUNTS` is set.
     pub fn mount(path: &Path, size: &str) -> Option<Self> {
         if std::env::var_os("THRONG_NO_MOUNTS").is_some() {
             eprintln!("NOT TESTED: THRONG_NO_MOUNTS is set, and this test needs a small disk");
@@ -25,7 +23,7 @@ impl SmallDisk {
         Some(disk)
     }
 
-    /// Remounts the disk with other options: `size=64m`, `ro`.
+    /// Options such as `size=64m` or `ro`.
     pub fn remount(&self, options: &str) {
         assert!(self.ask(Command::new("mount").args(["-o", &format!("remount,{options}")])), "remounted: {options}");
     }

@@ -1,5 +1,4 @@
-//! Runs an engine without a daemon: input batches are JSON texts, the release is recorded, and every fault can be
-//! injected.
+//! Runs an engine without a daemon, with JSON batches, a recorded release and every fault.
 
 use super::invariants::{GroupNames, Line, Promise};
 use std::path::Path;
@@ -26,13 +25,11 @@ use throng_core::values::raw_batch::RecordPosition;
 use throng_core::values::schema::Schema;
 use throng_formats::JsonCodec;
 
-/// Default secret.
 pub const SECRET: &str = "a secret that is long enough for anybody";
 
-/// Delay before the retry of an aborted batch, in milliseconds.
+/// Milliseconds.
 pub const RETRIED_AFTER_MS: i64 = 777;
 
-/// Fault around a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     Nothing,
@@ -40,17 +37,16 @@ pub enum Fault {
     Restart,
     /// The sink aborts the first attempt, and the same process retries.
     Abort,
-    /// The sink aborts the first attempt and the process is killed, and so is the next one. The third retries.
+    /// The sink aborts the first attempt and the process is killed, and so is the next one.
     AbortAndDie,
     /// The batch is released, and the process is killed before it records that.
     LeaveAndDie,
     /// Another process with a separate directory takes the partition after the batch.
     Move,
-    /// The batch is released, and the process is killed before it records that. Another process takes the partition.
+    /// As `LeaveAndDie`; then another process takes the partition.
     LeaveAndMove,
 }
 
-/// Sink that records the release, or aborts on request.
 #[derive(Debug, Default)]
 pub struct Collector {
     pub lines: Vec<Line>,
@@ -58,11 +54,9 @@ pub struct Collector {
     /// Sequence number and clock of the last released batch.
     pub committed: (u64, i64),
     pub abort_next: bool,
-    /// Number of further aborts.
     pub aborts: u32,
-    /// Added to batch numbers, because each process starts its numbering at zero.
+    /// Each process starts its numbering at zero.
     pub base: u64,
-    /// Changelog records in order.
     pub changelog: Vec<ChangelogRecord>,
     /// Clock and lines of an aborted attempt.
     pub attempt: Option<(i64, Vec<Line>)>,
@@ -93,7 +87,7 @@ impl BatchSink for Collector {
             self.attempt = Some((envelope.clock_ms, lines));
             return Err(DeliveryError::Aborted("asked to".to_owned()));
         }
-        // A crowd too old at the retry changes the clock: then the bytes may differ.
+        // A crowd too old at the retry changes the clock.
         let same_clock = |(clock, _): &(i64, Vec<Line>)| *clock == envelope.clock_ms;
         if let Some((_, first)) = self.attempt.take().filter(same_clock).filter(|_| !self.another_attempt_may_differ)
             && let Some(at) = (0..first.len().max(lines.len())).find(|&i| first.get(i) != lines.get(i))
@@ -113,7 +107,6 @@ impl BatchSink for Collector {
     }
 }
 
-/// Engine with a separate state directory and sink.
 pub struct Stand {
     pub config: Config,
     pub telemetry: Telemetry,
@@ -121,22 +114,19 @@ pub struct Stand {
     pub promise: Promise,
     /// Records offered so far: the next offset.
     pub offered: i64,
-    /// Partition of the source.
     pub partition: i32,
     schema: Arc<Schema>,
     codec: JsonCodec,
     engine: Option<Engine>,
     pending: Option<BatchIntent>,
-    /// Records after the next ones.
     next: Option<Vec<Option<Vec<u8>>>>,
     announced: Announcement,
     home: TempDir,
-    /// Number of moves to another process so far, and the record totals of the earlier processes.
+    /// Moves to another process, and the record totals of the earlier processes.
     moved: u32,
     past: RecordTotals,
 }
 
-/// Batch announced before its turn.
 struct Announced {
     records: Vec<Option<Vec<u8>>>,
     first: i64,
@@ -153,27 +143,23 @@ impl NextBatchSource for Announcement {
 }
 
 impl Stand {
-    /// Creates a test engine for `schema` (TOML) and `settings` (TOML: `[privacy]`, `[[group]]`, …).
+    /// `schema` and `settings` are TOML (`[privacy]`, `[[group]]`, …).
     pub fn new(schema: &str, settings: &str) -> Self {
         Self::with_secret(schema, settings, SECRET)
     }
 
-    /// Creates an engine as [`new`](Self::new), with another secret.
     pub fn with_secret(schema: &str, settings: &str, secret: &str) -> Self {
         Self::tuned(schema, settings, secret, FixedSettings::default())
     }
 
-    /// Creates an engine as [`with_secret`](Self::with_secret), with other internal parameters.
     pub fn tuned(schema: &str, settings: &str, secret: &str, tuning: FixedSettings) -> Self {
         Self::with(schema, settings, secret, ("file", "file"), tuning)
     }
 
-    /// Creates an engine that only measures and releases no line.
     pub fn watching(schema: &str, settings: &str) -> Self {
         Self::with(schema, settings, SECRET, ("file", "none"), FixedSettings::default())
     }
 
-    /// Creates an engine with a topic as source: its state is in the changelog.
     pub fn of_a_topic(schema: &str, settings: &str, tuning: FixedSettings) -> Self {
         Self::with(schema, settings, SECRET, ("kafka", "kafka"), tuning)
     }
@@ -195,7 +181,7 @@ impl Stand {
             ("THRONG__STATE__PATH", path("state")),
             ("THRONG_SECRET", secret.to_owned()),
         ];
-        // Limits on repetition change the release, so they are disabled unless the test sets them.
+        // Limits on repetition are disabled unless the test sets them.
         let unless_given = [("max_delay", "0s"), ("max_lines_per_subject", "0")];
         let limits = unless_given.into_iter().filter(|(key, _)| !settings.contains(key));
         let limits = limits.map(|(key, value)| (format!("THRONG__PRIVACY__{}", key.to_uppercase()), value.to_owned()));
@@ -230,17 +216,14 @@ impl Stand {
         stand
     }
 
-    /// Returns the position of an attribute in the schema.
     pub fn position(&self, attribute: &str) -> usize {
         self.schema.position(attribute).expect("an attribute of the schema")
     }
 
-    /// Returns the state directory.
     pub fn state(&self) -> &Path {
         &self.config.state.path
     }
 
-    /// Returns the directory of all files.
     pub fn home(&self) -> &Path {
         self.home.path()
     }
@@ -249,12 +232,10 @@ impl Stand {
         self.engine.as_mut().expect("a running engine")
     }
 
-    /// Returns the engine and the sink, for direct calls.
     pub fn parts(&mut self) -> (&mut Engine, &mut Collector) {
         (self.engine.as_mut().expect("a running engine"), &mut self.sink)
     }
 
-    /// Offers records as one batch; `None` is a tombstone.
     pub fn offer(&mut self, records: &[Option<Vec<u8>>], settling: Flush, now_ms: i64, fault: Fault) {
         let first = self.offered;
         self.sink.abort_next = matches!(fault, Fault::Abort | Fault::AbortAndDie);
@@ -267,7 +248,7 @@ impl Stand {
                 retry = self.pending.take();
                 assert!(retry.is_some(), "an intent that did not leave is given back");
             }
-            // The wall clock has advanced: the attempt keeps its clock.
+            // The attempt keeps its clock.
             outcome = self.process(records, first, settling, retry.as_ref(), now_ms + RETRIED_AFTER_MS);
         }
         self.offered = first + i64::try_from(records.len()).expect("a small batch");
@@ -290,18 +271,16 @@ impl Stand {
         }
     }
 
-    /// Decides all held records, as at the end of the stream.
     pub fn settle(&mut self, settling: Flush, now_ms: i64) {
         let engine = self.engine.as_mut().expect("a running engine");
         engine.settle(|_| true, settling, None, &mut self.sink, now_ms).expect("held records are settled");
     }
 
-    /// Announces the records of the batch after the next one. The engine sees them while the next one is released.
+    /// The engine sees the announced records while the next batch is released.
     pub fn announce(&mut self, records: &[Option<Vec<u8>>]) {
         self.next = Some(records.to_vec());
     }
 
-    /// Processes a batch and returns the result.
     pub fn process(
         &mut self,
         records: &[Option<Vec<u8>>],
@@ -310,7 +289,7 @@ impl Stand {
         retry: Option<&BatchIntent>,
         now_ms: i64,
     ) -> Result<(), BatchError> {
-        // An announced batch is already encoded. A retried batch is read again.
+        // A retried batch is read again.
         let ahead = self.announced.0.take().filter(|a| a.first == first && a.records == records && retry.is_none());
         let mut turn = match ahead {
             Some(announced) => announced.turn,
@@ -325,7 +304,6 @@ impl Stand {
         engine.process(&mut turn, settling, retry, &mut self.sink, now_ms, &mut self.announced)
     }
 
-    /// Returns a batch for a direct call of the engine.
     pub fn turn(&self, records: &[Option<Vec<u8>>], first: i64) -> QueuedBatch {
         Box::new(self.input(records, first, false)).into()
     }
@@ -350,14 +328,14 @@ impl Stand {
         input
     }
 
-    /// Kills the process and its memory. Another process starts on the same state.
+    /// Another process starts on the same state.
     pub fn die(&mut self) {
         drop(self.engine.take());
         self.announced.0 = None;
         self.start();
     }
 
-    /// Removes the process with its directory. Another process with a separate directory continues the partitions.
+    /// Another process with a separate directory continues the partitions.
     pub fn move_on(&mut self) {
         self.past = self.totals();
         self.past.count_held_as_moved();
@@ -373,7 +351,6 @@ impl Stand {
         self.sink.committed.1 = begun.1;
     }
 
-    /// Returns the changelog content of this partition.
     pub fn in_the_changelog(&mut self) -> RestoredPartitions {
         let codec = self.engine().entry_codec().expect("a topic").clone();
         let mut reader = EntryReader::new(codec);
@@ -381,7 +358,6 @@ impl Stand {
         reader.into_restored(|_| true).expect("entries of one secret")
     }
 
-    /// Checks that the last start found an unreleased batch with an intent, which is to be repeated.
     pub fn is_pending(&self) -> bool {
         self.pending.is_some()
     }
@@ -410,7 +386,6 @@ impl Stand {
         }
     }
 
-    /// Returns the record totals over all processes.
     pub fn totals(&mut self) -> RecordTotals {
         let (now, past) = (self.engine().progress().totals, self.past);
         RecordTotals {
@@ -423,7 +398,7 @@ impl Stand {
         }
     }
 
-    /// Checks conservation: every offered record is accounted for, and the released records are in the output.
+    /// Every offered record is accounted for, and the released records are in the output.
     pub fn check_conservation(&mut self) -> Result<(), String> {
         let totals = self.totals();
         let held = self.engine().unreleased_records() as u64;
@@ -447,7 +422,6 @@ impl Stand {
     }
 }
 
-/// Returns the names of a group, by role.
 pub fn names(shape: &GroupShape, schema: &Schema) -> GroupNames {
     let of = |list: &[usize]| list.iter().map(|&a| schema.attributes[a].name.clone()).collect::<Vec<_>>();
     let mut all = [&shape.quasi[..], &shape.sensitive, &shape.insensitive].concat();
@@ -455,7 +429,6 @@ pub fn names(shape: &GroupShape, schema: &Schema) -> GroupNames {
     GroupNames { all: of(&all), quasi: of(&shape.quasi), sensitive: of(&shape.sensitive) }
 }
 
-/// Returns a record of a batch.
 #[allow(clippy::unnecessary_wraps, reason = "a batch also has tombstones")]
 pub fn record(json: impl Into<String>) -> Option<Vec<u8>> {
     Some(json.into().into_bytes())

@@ -11,7 +11,6 @@ fn options() -> AdminOptions {
     AdminOptions::new().operation_timeout(Some(ANSWER))
 }
 
-/// Waits for the response of the broker.
 fn answer<T>(asked: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(asked)
 }
@@ -21,13 +20,12 @@ impl Broker {
         self.client().create().expect("an admin client")
     }
 
-    /// Creates a topic and waits until its partitions have a leader.
+    /// Waits until the partitions have a leader.
     pub fn create_topic(&self, name: &str, partitions: i32, compacted: bool) {
         let settings: &[(&str, &str)] = if compacted { &[("cleanup.policy", "compact")] } else { &[] };
         self.create_topic_with(name, partitions, settings);
     }
 
-    /// Creates a topic as [`create_topic`](Self::create_topic), with any topic settings, such as `retention.ms`.
     pub fn create_topic_with(&self, name: &str, partitions: i32, settings: &[(&str, &str)]) {
         let admin = self.admin();
         let mut topic = NewTopic::new(name, partitions, TopicReplication::Fixed(1));
@@ -40,7 +38,6 @@ impl Broker {
         self.wait_partitions(name, partitions as usize);
     }
 
-    /// Deletes a topic and waits until it is gone.
     pub fn delete_topic(&self, name: &str) {
         let admin = self.admin();
         for topic in answer(admin.delete_topics(&[name], &options())).expect("the broker answers") {
@@ -49,13 +46,11 @@ impl Broker {
         self.wait_partitions(name, 0);
     }
 
-    /// Deletes a topic and creates it again with this number of partitions.
     pub fn make_topic_anew(&self, name: &str, partitions: i32, compacted: bool) {
         self.delete_topic(name);
         self.create_topic(name, partitions, compacted);
     }
 
-    /// Increases the number of partitions of a topic.
     pub fn add_partitions(&self, name: &str, partitions: usize) {
         let admin = self.admin();
         let wanted = NewPartitions::new(name, partitions);
@@ -74,7 +69,6 @@ impl Broker {
         }
     }
 
-    /// Removes the records of a partition before `offset`, as retention does.
     pub fn remove_before(&self, topic: &str, partition: i32, offset: i64) {
         let admin = self.admin();
         let mut before = TopicPartitionList::new();

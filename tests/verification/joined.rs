@@ -1,4 +1,4 @@
-//! Joined rows: verification counts the cells of the row's group, and refuses a row that shows any other cell.
+//! Joined rows: verification refuses a row that shows a cell of another group.
 
 use super::*;
 use throng_core::plan::{Plan, PlanGroup};
@@ -7,7 +7,6 @@ use throng_core::treatment::batch_treatment::joined_layouts;
 const NAMES: [&str; 5] = ["person", "age", "city", "mood", "illness"];
 
 impl Bench {
-    /// Returns the same proposal with its lines written as rows of all attributes.
     fn joined(mut self) -> Self {
         let group = |terms: &GroupTerms| PlanGroup {
             name: String::new(),
@@ -35,7 +34,6 @@ impl Bench {
     }
 }
 
-/// Verifies `two_towns` as joined rows, with changed runs of one group.
 fn tampered(group: usize, change: impl FnOnce(&mut Vec<(Vec<u8>, Vec<u32>)>)) -> Option<Violation> {
     let bench = two_towns().joined();
     let mut proposed = bench.proposed.clone();
@@ -58,7 +56,6 @@ fn joined_rows_pass_and_are_released_in_one_sorted_output() {
     assert!(lines.windows(2).all(|pair| pair[0].1 <= pair[1].1), "{lines:?}");
     assert_eq!(lines[0], (0, r#"{"age":30,"city":"c0","mood":null,"illness":null}"#.to_owned()));
     assert_eq!(lines[19], (1, r#"{"age":null,"city":null,"mood":"m1","illness":"i1"}"#.to_owned()));
-    // The ledger changes equal those of the separate fragments.
     let fragments = two_towns();
     let of_fragments = fragments.verify(fragments.proposed.clone()).expect("passes");
     assert_eq!(of_fragments.outputs(), 2);
@@ -91,7 +88,6 @@ fn joined_row_with_cell_of_other_group_is_refused() {
     assert_eq!(tampered(0, |runs| runs.swap(0, 1)), Some(Violation::Unsorted));
 }
 
-/// Changed cell of one row.
 #[derive(Clone, Debug)]
 struct Change {
     group: usize,
@@ -124,7 +120,7 @@ proptest! {
         runs[at].0 = row;
         runs.sort();
         proposed[change.group] = put_together(&runs);
-        // The schema has the person as additional first attribute, so positions differ by one.
+        // The schema has the person as additional first attribute.
         let is_own = bench.terms[change.group].attributes.contains(&(change.cell + 1));
         if !is_own && change.text != "null" {
             prop_assert_eq!(bench.violation(proposed), Some(Violation::UnreadableLine));

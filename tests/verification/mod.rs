@@ -1,5 +1,5 @@
-//! Verification of tampered proposals. Each proposal that breaks the invariant according to the slow recount of
-//! `support::invariants` must be refused, and untouched proposals must pass.
+//! Verification of tampered proposals: those that break the invariant of `support::invariants` are refused, untouched
+//! ones pass.
 
 mod joined;
 use crate::support;
@@ -54,7 +54,6 @@ widths = [10]
 const K: usize = 3;
 const CLOCK: i64 = 1_700_000_000_000;
 
-/// Complete verifier input for one batch.
 struct Bench {
     books: Vec<Codebook>,
     terms: Vec<GroupTerms>,
@@ -80,7 +79,7 @@ fn promise() -> Promise {
 }
 
 impl Bench {
-    /// Treats `records` (person, age, city, mood, illness) in two groups.
+    /// `records`: person, age, city, mood, illness.
     fn new(records: &[(u8, u8, u8, u8, u8)]) -> Self {
         let schema = Schema::parse(SCHEMA, "bench.toml", Path::new("")).expect("a schema");
         let key = DigestKey([7; 32]);
@@ -165,14 +164,13 @@ impl Bench {
         self.verify(proposed).err().map(|refusal| refusal.violation)
     }
 
-    /// Enables the narrowing check.
     fn narrow(&mut self) {
         for (terms, narrowing) in self.terms.iter_mut().zip(&self.narrowing) {
             terms.narrowing = Some(narrowing.clone());
         }
     }
 
-    /// Requires `claims` for the illnesses of each mood, with a uniform reference of three known illnesses.
+    /// Requires `claims` for the illnesses of each mood, with a uniform reference.
     fn protect(&mut self, claims: Vec<ModelClaim>, representatives: usize) {
         let number = |text: &&str| self.books[ILL].coverage_of(text).map(value_number);
         let known: Vec<u64> = KNOWN.iter().filter_map(number).collect();
@@ -184,10 +182,6 @@ impl Bench {
             vec![ProtectedTerms { attribute: ILL, column: 1, claims, representatives, reference }];
     }
 
-    /// Checks the released lines with the slow recount.
-    ///
-    /// # Errors
-    /// The violated invariant.
     fn recount(&self, proposed: &[ProposedGroup]) -> Result<(), String> {
         self.promise.check_all(&self.lines(proposed)?)
     }
@@ -214,11 +208,9 @@ impl Bench {
     }
 }
 
-/// Position of the sensitive attribute, and the known illnesses.
 const ILL: usize = 4;
 const KNOWN: [&str; 3] = ["\"i0\"", "\"i1\"", "\"i2\""];
 
-/// Splits a group into runs of text and rows, for modification.
 fn taken_apart(group: &ProposedGroup) -> Vec<(Vec<u8>, Vec<u32>)> {
     group.runs.iter().map(|r| (group.arena[r.line.clone()].to_vec(), group.rows[r.rows.clone()].to_vec())).collect()
 }
@@ -234,13 +226,12 @@ fn put_together(runs: &[(Vec<u8>, Vec<u32>)]) -> ProposedGroup {
     group
 }
 
-/// Returns five people in each of two towns, with one mood and illness per town.
+/// Five people in each of two towns, with one mood and illness per town.
 fn two_towns() -> Bench {
     let records: Vec<_> = (0..10).map(|i| (i, 30 + i / 5, i / 5, i / 5, i / 5)).collect();
     Bench::new(&records)
 }
 
-/// Verifies `two_towns` with changed runs of one group.
 fn tampered(group: usize, change: impl FnOnce(&mut Vec<(Vec<u8>, Vec<u32>)>)) -> Option<Violation> {
     let bench = two_towns();
     let mut proposed = bench.proposed.clone();
@@ -273,13 +264,12 @@ fn missing_rows_are_detected_if_class_falls_below_k() {
 #[test]
 fn changed_cell_is_refused() {
     let single = |text: &str| (text.as_bytes().to_vec(), vec![0]);
-    // One subject of the class gets a unique tuple of known texts.
     let violation = tampered(0, |runs| {
         runs[0].1.remove(0);
         runs.insert(1, single(r#"{"age":30,"city":"c1"}"#));
     });
     assert_eq!(violation, Some(Violation::ClassBelowK));
-    // The class and both illnesses still have k subjects, but counting joins town c0 and illness i1 for fewer than k.
+    // Counting joins town c0 and illness i1 for fewer than k subjects.
     let violation = tampered(1, |runs| {
         runs[0].1.remove(0);
         runs.insert(1, single(r#"{"mood":"m0","illness":"i1"}"#));
@@ -378,8 +368,7 @@ fn batch_with_fewer_than_k_subjects_is_refused() {
 
 #[test]
 fn pair_forced_by_counting_is_refused() {
-    // Seven of ten subjects have mood m0, and five are in each town. So at least two subjects of town c1 have mood
-    // m0.
+    // Seven of ten subjects have mood m0, and five are in each town: at least two of town c1 have mood m0.
     let records: Vec<_> = (0..10).map(|i| (i, 30 + i / 5, i / 5, u8::from(i > 6), 0)).collect();
     let bench = Bench::new(&records);
     let line = |text: &str| text.as_bytes().to_vec();
@@ -395,12 +384,12 @@ fn pair_forced_by_counting_is_refused() {
 #[test]
 fn class_below_k_in_its_batch_is_refused() {
     let bench = two_towns();
-    // Two subjects of one class are released with three of the other. Earlier releases do not count.
+    // Two subjects of one class are released with three of the other.
     let few = |from: &ProposedGroup, rows: [&[u32]; 2]| {
         let runs = taken_apart(from);
         put_together(&[(runs[0].0.clone(), rows[0].to_vec()), (runs[1].0.clone(), rows[1].to_vec())])
     };
-    // Only one group is released at a time, because counting would join two.
+    // Counting would join two groups.
     let proposed = vec![few(&bench.proposed[0], [&[0, 1], &[5, 6, 7]]), put_together(&[])];
     assert_eq!(bench.violation(proposed), Some(Violation::ClassBelowK));
     let proposed = vec![few(&bench.proposed[0], [&[0, 1, 2], &[5, 6, 7]]), put_together(&[])];
@@ -415,8 +404,8 @@ fn class_below_k_in_its_batch_is_refused() {
 
 #[test]
 fn class_narrowed_below_k_by_exclusion_is_refused() {
-    // Ten identical records: five are released exactly, five in a class of ten years. The observer can exclude them
-    // from the coarse class, because they would have been released with finer values.
+    // Five of ten identical records are released exactly. The observer can exclude them from the class of ten years of
+    // the others.
     let records: Vec<_> = (0..10).map(|i| (i, 30, 0, 0, 0)).collect();
     let mut bench = Bench::new(&records);
     let exact = taken_apart(&bench.proposed[0])[0].0.clone();

@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// Modification of a proposal.
 #[derive(Clone, Debug)]
 enum Tampering {
     Drop(usize, usize),
@@ -106,7 +105,6 @@ proptest! {
     }
 }
 
-/// Returns a requirement for the illnesses of a mood, as claim of the product and as question of the recount.
 fn claims() -> impl Strategy<Value = (ModelClaim, usize, Question)> {
     let close = |t, ground, told| (ModelClaim::Closeness { t, ground }, 0, Question::Closeness { t, ground: told });
     prop_oneof![
@@ -153,7 +151,6 @@ proptest! {
     }
 }
 
-/// Checks that the property is not trivial: many tampered proposals pass and many are refused.
 #[test]
 fn random_tampering_is_both_accepted_and_refused() {
     use proptest::strategy::ValueTree;

@@ -41,11 +41,9 @@ use throng_core::values::subject_digest::SubjectDigester;
 
 const PROFILE_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Plan in force and derived values.
 pub(crate) struct ActivePlan {
     pub(crate) plan: Plan,
     pub(crate) names: GroupNames,
-    /// Group keys in the release log and among held rows.
     pub(crate) group_keys: Vec<u128>,
     pub(crate) terms: Vec<GroupTerms>,
     pub(crate) protections: Vec<SensitiveProtection>,
@@ -70,30 +68,22 @@ impl ActivePlan {
 
 #[derive(Default)]
 pub(crate) struct PlanningState {
-    /// First plan, if made before the stream.
     pub(crate) primed: Option<PrimedPlan>,
     pub(crate) search: Option<PlanSearch>,
     pub(crate) recheck: Option<EvidenceRecheck>,
     /// Latest re-check result.
     pub(crate) evidence: Option<PlanEvidence>,
-    /// Origin of the groups for the status pages; null if configured.
+    /// Origin of the groups; null if configured.
     pub(crate) chosen: serde_json::Value,
-    /// Treatments chosen by the rules, for the status pages.
     pub(crate) treatments: serde_json::Value,
 }
 
-/// State that survives the process.
 pub(crate) struct DurableState {
     pub(crate) store: StateStore,
-    /// `None` if the source is a file.
     pub(crate) log: Option<EntryCodec>,
-    /// Digests of the stream, sink and groups.
     pub(crate) binding: StateBinding,
-    /// Partitions with a known state.
     pub(crate) places: BTreeSet<InputPartition>,
-    /// Recently erased subjects, by age of the state. Newly assigned partitions are cleared of them.
     pub(crate) erased: VecDeque<(i64, BTreeSet<u64>)>,
-    /// Changelog changes for a separate batch.
     pub(crate) pending: Vec<(InputPartition, ErasedEntry)>,
     pub(crate) packer: RowPacker,
     pub(crate) progress: StreamProgress,
@@ -102,9 +92,9 @@ pub(crate) struct DurableState {
 /// Encoding of values.
 pub(crate) struct ValueEncoding {
     pub(crate) books: Vec<Codebook>,
-    /// `None` if the schema names no subject: each record is then a separate subject.
+    /// `None` without a subject in the schema: each record is then a subject.
     pub(crate) subjects: Option<SubjectDigester>,
-    /// Increases when a dictionary is renumbered.
+    /// Increases with every renumbering.
     pub(crate) numbering: u64,
     /// Dictionary bytes after the last compaction for lack of memory, or 0.
     pub(crate) compacted_bytes: u64,
@@ -120,9 +110,8 @@ impl ValueEncoding {
 pub struct Engine {
     pub(crate) schema: Arc<Schema>,
     pub(crate) settings: EngineSettings,
-    /// In release order.
     pub(crate) shapes: Vec<GroupShape>,
-    /// Quasi-identifiers of all groups, ascending.
+    /// Quasi-identifiers, ascending.
     pub(crate) quasi: Vec<usize>,
     pub(crate) in_force: ActivePlan,
     pub(crate) learning: StreamKnowledge,
@@ -134,12 +123,10 @@ pub struct Engine {
     pub(crate) joins: ProfileJoins,
     pub(crate) series: Option<SeriesStream>,
     pub(crate) telemetry: Telemetry,
-    /// Keyed digest of a name.
     pub(crate) digest: Box<dyn Fn(&str) -> u128 + Send + Sync>,
     pub(crate) draws: ContributionDraws,
     pub(crate) blank: EmptyStateFactory,
     pub(crate) auditor: Option<Auditor>,
-    /// Reason why released values may be untrue.
     pub(crate) untruthful: Option<String>,
     pub(crate) origin: Arc<dyn SourceStatus>,
 }
@@ -155,13 +142,13 @@ pub enum BatchError {
         /// Intent that the next attempt repeats.
         intent: Box<BatchIntent>,
     },
-    /// The verifier refused the batch: nothing is released, and the run ends.
+    /// The verifier refused the batch; the run ends.
     #[error(transparent)]
     Refused(#[from] BatchRefusal),
-    /// The verifier refused rows of a series: nothing is released, and the run ends.
+    /// The verifier refused rows of a series; the run ends.
     #[error(transparent)]
     RefusedSeries(#[from] SeriesRefusal),
-    /// The sink is closed, or one batch was aborted too often. Recovery needs a restart.
+    /// The sink is closed, or one batch was aborted too often; recovery needs a restart.
     #[error("{0}")]
     Fatal(String),
     /// The state failed; the next start determines if the batch was released.
@@ -170,7 +157,7 @@ pub enum BatchError {
     /// Profiles cannot be read.
     #[error(transparent)]
     Profiles(#[from] ProfileReadError),
-    /// The source repeats settled records; permitted with `--accept-rewind`.
+    /// The source repeats settled records.
     #[error(
         "partition {partition} of topic {} of the source starts at offset {offset}, but this state has released up to offset {position}: releasing records a second time could undo their generalization (restore the offsets, or accept it with --accept-rewind)",
         .topic + 1
@@ -178,7 +165,7 @@ pub enum BatchError {
     Rewound {
         /// Topic index; 0 for a file.
         topic: u16,
-        /// 0 for a file.
+        /// Partition; 0 for a file.
         partition: i32,
         /// Next offset of the source.
         offset: i64,
@@ -198,12 +185,12 @@ impl Engine {
         self.learning.met.findings(&self.schema)
     }
 
-    /// Returns the reason why released values may be untrue, if any.
+    /// Returns the reason why released values may be untrue.
     pub fn untruthful(&self) -> Option<&str> {
         self.untruthful.as_deref()
     }
 
-    /// Reports not ready while the state does not respond; `stop` shortens that wait.
+    /// Reports not ready while the state does not respond, until `stop`.
     pub fn watch_store(&mut self, stop: &Arc<AtomicBool>) {
         self.durable.store.watch(&self.telemetry, stop);
     }
@@ -213,12 +200,12 @@ impl Engine {
         self.origin = origin;
     }
 
-    /// Returns whether series rows were published, also before the start.
+    /// Returns whether series rows were published.
     pub fn has_published_series(&self) -> bool {
         self.series.as_ref().is_some_and(SeriesStream::has_published)
     }
 
-    /// Records the input of a job. Returns false for an input processed before.
+    /// Records the input of a job. Returns false for a repeated input.
     pub fn begin_job(&mut self, digest: &[u8; 32]) -> Result<bool, StateError> {
         self.durable.store.record_input(digest)
     }
@@ -236,17 +223,17 @@ impl Engine {
         self.durable.store.erasure_position(topic)
     }
 
-    /// Returns whether a committed batch is unwritten; its stored intent prevents loss.
+    /// Returns whether a committed batch is unwritten.
     pub fn is_behind(&self) -> bool {
         self.durable.store.is_behind()
     }
 
-    /// Gives up an aborted batch because its records belong to another instance now.
+    /// Discards an aborted batch whose records belong to another instance.
     pub fn discard_aborted(&mut self, aborted: &BatchIntent) -> Result<(), StateError> {
         self.durable.store.mark_given_up(aborted.after.sequence)
     }
 
-    /// Writes memory-only state. Call it when idle, and at the end.
+    /// Writes memory-only state.
     pub fn flush(&mut self) -> Result<(), StateError> {
         self.durable.store.flush(&self.ledger)
     }
@@ -262,12 +249,12 @@ impl Engine {
         self.held.waits.iter().any(|wait| wait.is_due(age_ms))
     }
 
-    /// Returns the number of lines waiting for a delay or a class.
+    /// Returns the number of waiting lines.
     pub fn waiting_lines(&self) -> usize {
         self.held.lines()
     }
 
-    /// Returns the digests of subjects; `None` if the schema names no subject.
+    /// Returns the subject digester, if the schema names a subject.
     pub fn subjects(&self) -> Option<SubjectDigester> {
         self.coding.subjects.clone()
     }
@@ -277,9 +264,7 @@ impl Engine {
         self.joins.set_feeds(feeds);
     }
 
-    /// Waits for the initial profiles, and replaces the known ones. Returns false if `stop` was set first.
-    ///
-    /// Must not be called while a batch is to be repeated: it was made with the known profiles.
+    /// Waits for the initial profiles. Returns false if `stop` was set first. Must not be called before a retry.
     pub fn read_profiles(&mut self, stop: &AtomicBool) -> Result<bool, BatchError> {
         if self.joins.is_loaded() {
             return Ok(true);
@@ -303,8 +288,7 @@ impl Engine {
         Ok(updates)
     }
 
-    /// Takes profile updates, written with the effect of a released batch. A reader failure prevents the next
-    /// release.
+    /// A reader failure prevents the next release.
     pub(crate) fn receive_updates_with_batch(&mut self) {
         match self.take_profile_updates() {
             Ok(updates) => self.durable.store.queue_profiles(updates.changes),
@@ -312,7 +296,7 @@ impl Engine {
         }
     }
 
-    /// Takes profile updates while idle. Must not be called while a batch is to be repeated.
+    /// Takes profile updates while idle. Must not be called before a retry.
     pub fn receive_updates_while_idle(&mut self) -> Result<(), BatchError> {
         let updates = self.take_profile_updates()?;
         if updates.changes.is_empty() {
@@ -334,7 +318,6 @@ impl Engine {
         }
     }
 
-    /// Returns the compaction of dictionaries with all parts that contain codes.
     pub(crate) fn compaction(&mut self) -> DictionaryCompaction<'_> {
         DictionaryCompaction {
             schema: &self.schema,
@@ -362,7 +345,6 @@ impl Engine {
         past.held.iter().for_each(|row| self.held.push(row, books));
         let mut sample = learning.sample.empty_at(0);
         sample.set_stride(past.progress.stride);
-        // Sample at the request of the pending plan.
         let asked = past.progress.asked;
         let mut asked_of = asked.map(|asked| sample.empty_at(asked.rows));
         for row in &past.sample {

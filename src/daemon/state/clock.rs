@@ -1,25 +1,20 @@
 //! Timestamp of a batch, and the age of the state, by which support expires.
 //!
-//! The wall clock can be set, so ages follow the running clock (`CLOCK_BOOTTIME`), which never goes back and includes
-//! sleep. Age 0 is the creation of the state. Unknown time is overestimated, so that tenure and budgets end early.
-//! One step is at most a release window: the longer windows of static groups end rather late than early.
+//! Ages follow `CLOCK_BOOTTIME`, which never goes back. Unknown time is overestimated, so that tenure and budgets end
+//! early. One step is at most a release window.
 //!
 //! | event | counted time |
 //! |---|---|
 //! | wall clock set back | running time |
 //! | wall clock set ahead, or virtual machine paused | wall time, at most one release window |
-//! | new process, same boot | as above, without loss |
+//! | new process, same boot | as above |
 //! | reboot or other machine | wall time, at most one release window |
-//! | reboot, wall clock before the last batch | one release window: all windows end |
-//!
-//! Instances of a group compare ages. These start at the wall clock, and run at half speed while ahead, double speed
-//! while behind.
+//! | reboot, wall clock before the last batch | one release window |
 
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use throng_core::faults;
 
-/// Clock difference that does not count as a step.
 const SLACK_MS: i64 = 100;
 
 /// Clock values at one moment.
@@ -44,7 +39,7 @@ pub trait ClockSource: Send + Sync {
 pub struct ClockAnchor {
     /// State age at `reading`, in milliseconds.
     pub age_ms: i64,
-    /// Clock values; 0 if the time was set explicitly.
+    /// Clock values; 0 if set explicitly.
     pub reading: ClockReading,
 }
 
@@ -53,7 +48,7 @@ pub struct ClockAnchor {
 pub struct BatchTime {
     /// Timestamp of released lines: milliseconds since 1970.
     pub clock_ms: i64,
-    /// State age in milliseconds, by which support expires.
+    /// State age in milliseconds.
     pub age_ms: i64,
     /// Reference point for the next process.
     pub anchor: ClockAnchor,
@@ -109,11 +104,10 @@ const RUNNING: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
 /// Age counter of a state.
 pub struct StateClock {
     clocks: Arc<dyn ClockSource>,
-    /// Limit of one step, a release window plus one second: no support lasts longer.
+    /// Limit of one step: a release window plus one second.
     max_step_ms: i64,
     age_ms: i64,
     last: ClockReading,
-    /// Fixed time of a job.
     fixed_reading: Option<ClockReading>,
     /// Compared with other instances.
     is_shared: bool,
@@ -125,7 +119,6 @@ impl StateClock {
         let most_ms = i64::try_from(window.as_millis()).unwrap_or(i64::MAX / 4).min(i64::MAX / 4) + 1000;
         let now = clocks.read();
         match anchors.iter().max_by_key(|anchor| anchor.age_ms) {
-            // No batch, or explicitly set times.
             None => Self { clocks, max_step_ms: most_ms, age_ms: 0, last: now, fixed_reading: None, is_shared: false },
             Some(ClockAnchor { age_ms, reading }) if *reading == ClockReading::default() => {
                 Self { clocks, max_step_ms: most_ms, age_ms: *age_ms, last: now, fixed_reading: None, is_shared: false }
@@ -145,7 +138,7 @@ impl StateClock {
         }
     }
 
-    /// Makes ages comparable in a group: at least the wall clock, half speed while ahead, double speed while behind.
+    /// Makes ages comparable between instances: half speed while ahead of the wall clock, double speed while behind.
     #[must_use]
     pub fn shared_by_group(self) -> Self {
         Self { age_ms: self.age_ms.max(self.last.wall_ms), is_shared: true, ..self }
@@ -197,7 +190,7 @@ impl StateClock {
     }
 }
 
-/// Returns wall-clock milliseconds since 1970, for lag and latency; ages use [`StateClock`].
+/// Returns wall-clock milliseconds since 1970; ages use [`StateClock`].
 pub fn now_ms() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)

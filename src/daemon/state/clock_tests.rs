@@ -7,7 +7,6 @@ const HOUR: i64 = 3_600_000;
 const WINDOW: Duration = Duration::from_secs(3600);
 const MAX_STEP_MS: i64 = HOUR + 1000;
 
-/// Clocks set by a test.
 struct SettableClocks(Mutex<ClockReading>);
 
 impl SettableClocks {
@@ -19,7 +18,6 @@ impl SettableClocks {
         change(&mut self.0.lock().expect("one test"));
     }
 
-    /// Advances both clocks.
     fn pass(&self, ms: i64) {
         self.change(|r| {
             r.wall_ms += ms;
@@ -34,7 +32,6 @@ impl ClockSource for SettableClocks {
     }
 }
 
-/// Returns the clock of a state that is one hour old, and its anchor.
 fn clock_after_one_hour(clocks: &Arc<SettableClocks>) -> (StateClock, ClockAnchor) {
     let mut clock = StateClock::resume(Arc::clone(clocks) as Arc<dyn ClockSource>, &[], WINDOW);
     clocks.pass(HOUR);
@@ -68,10 +65,9 @@ fn age_with_wall_clock_set_back_across_restart_advances() {
         HOUR + 5000,
         "the same start of the machine knows the time that has passed"
     );
-    // After a reboot the elapsed time is unknown: all support must end.
+    // Unknown elapsed time: all support must end.
     clocks.change(|r| (r.boot, r.running_ms) = (8, 10));
     assert_eq!(resumed_age(&clocks, anchor), HOUR + MAX_STEP_MS);
-    // With a correct wall clock, the true time counts.
     clocks.change(|r| r.wall_ms += 2 * HOUR);
     assert_eq!(resumed_age(&clocks, anchor), HOUR + 5000);
 }
@@ -80,7 +76,6 @@ fn age_with_wall_clock_set_back_across_restart_advances() {
 fn age_with_wall_clock_set_ahead_advances_one_window() {
     let clocks = SettableClocks::at(1_700_000_000_000, 5000, 7);
     let (mut clock, anchor) = clock_after_one_hour(&clocks);
-    // To the year 2200, and back.
     clocks.change(|r| r.wall_ms += 200 * 365 * 24 * HOUR);
     assert_eq!(clock.now().age_ms, HOUR + MAX_STEP_MS);
     assert_eq!(resumed_age(&clocks, anchor), HOUR + MAX_STEP_MS);
@@ -121,7 +116,7 @@ fn age_without_boot_identifier_follows_wall_clock() {
 }
 
 proptest! {
-    /// An age never decreases. While one of the clocks is correct, it is understated by at most the slack.
+    /// While one clock is correct, an age is understated by at most the slack.
     #[test]
     fn age_under_random_clock_steps_never_decreases(steps in prop::collection::vec((0i64..10_000, -20_000i64..20_000, 0u8..6), 1..60)) {
         let clocks = SettableClocks::at(1_700_000_000_000, 5000, 7);
@@ -131,9 +126,7 @@ proptest! {
             clocks.pass(passed);
             truth += passed;
             match event {
-                // The wall clock is set.
                 0 => clocks.change(|r| r.wall_ms += shift),
-                // The process restarts.
                 1 => clock = StateClock::resume(Arc::clone(&clocks) as Arc<dyn ClockSource>, &[anchor], WINDOW),
                 _ => {}
             }
@@ -145,7 +138,6 @@ proptest! {
     }
 }
 
-/// Clocks advanced separately by a test.
 #[derive(Default)]
 struct SkewedClocks(std::sync::Mutex<ClockReading>);
 
@@ -171,7 +163,6 @@ fn group_age_after_clock_step_returns_to_wall_clock() {
     let window = std::time::Duration::from_secs(24 * 3600);
     let mut clock = StateClock::resume(Arc::clone(&clocks) as Arc<dyn ClockSource>, &[], window).shared_by_group();
     assert_eq!(clock.now().age_ms, 1_000 * HOUR);
-    // Ten hours ahead, and back again.
     clocks.pass(HOUR, 11 * HOUR);
     assert_eq!(clock.now().age_ms, 1_011 * HOUR);
     clocks.pass(0, -10 * HOUR);
@@ -182,7 +173,6 @@ fn group_age_after_clock_step_returns_to_wall_clock() {
     }
     let ahead = clock.now().age_ms - clocks.read().wall_ms;
     assert!((0..=HOUR).contains(&ahead), "{ahead} ms ahead after 40 hours");
-    // State without a process for one year.
     let anchor = ClockAnchor { age_ms: 1_000 * HOUR, reading: clocks.read() };
     clocks.pass(8_760 * HOUR, 8_760 * HOUR);
     let mut late = StateClock::resume(Arc::clone(&clocks) as Arc<dyn ClockSource>, &[anchor], window).shared_by_group();

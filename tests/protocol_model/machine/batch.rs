@@ -14,7 +14,6 @@ impl World {
         (0..self.length).any(|at| attempt.settles >> self.record(partition, at) & 1 == 1)
     }
 
-    /// Checks that a partition contains the range or settled records of the attempt.
     pub(super) fn is_place(&self, attempt: Attempt, partition: usize) -> bool {
         self.range_in(attempt, partition).is_some() || self.settles_in(attempt, partition)
     }
@@ -24,7 +23,6 @@ impl World {
             && (self.keeps(Without::ProgressOfSettled) || self.range_in(attempt, partition).is_some())
     }
 
-    /// Checks that the transaction of a batch carries the offset of a partition.
     pub(super) fn sends_offset(&self, attempt: Attempt, partition: usize) -> bool {
         let only_range = match attempt.range {
             Some(_) => !self.keeps(Without::OffsetsOfAllPlaces),
@@ -60,7 +58,6 @@ impl World {
             .fold(0, |outputs, record| outputs + (1 << (2 * record)))
     }
 
-    /// Adds steps that treat a new batch: one record that is read, waiting records, or both.
     pub(super) fn treats(&self, s: &State, i: usize, to: &mut Steps) {
         let me = &s.processes[i];
         let (mut memory, mut waiting) = ([0; PARTITIONS], 0u8);
@@ -112,8 +109,7 @@ impl World {
         }
     }
 
-    /// Returns the smallest attempt number that is unknown everywhere. Only copied directories share an id, so
-    /// otherwise the number is 0.
+    /// Returns the smallest attempt number that is unknown everywhere; 0 without copies.
     fn new_number(&self, s: &State) -> u8 {
         if !self.copy {
             return 0;
@@ -126,7 +122,7 @@ impl World {
         (0..u8::MAX).find(|number| !known.contains(number)).unwrap_or_default()
     }
 
-    /// Adds a retry if all partitions of the attempt are unchanged, and gives the attempt up if they cannot be.
+    /// Retries if all partitions of the attempt are unchanged, and gives the attempt up if they cannot be.
     pub(super) fn retries(&self, s: &State, i: usize, attempt: Attempt, to: &mut Steps) {
         let me = &s.processes[i];
         let places = (0..self.partitions).filter(|p| {

@@ -5,7 +5,6 @@ use super::{
 };
 
 impl World {
-    /// Adds the broker's steps for a transaction.
     pub(super) fn broker_steps(&self, s: &State, slot: usize, to: &mut Steps) {
         let Some(t) = s.transactions[slot] else { return };
         let is_latest = slot == ORPHAN || s.processes[slot].current || !self.keeps(Without::Fencing);
@@ -33,7 +32,6 @@ impl World {
         }
     }
 
-    /// Adds faults that can hit a process in any step.
     pub(super) fn accidents(&self, s: &State, i: usize, to: &mut Steps) {
         let me = &s.processes[i];
         if me.step != Step::Down {
@@ -54,7 +52,7 @@ impl World {
         s.processes[i].disk != Directory::default() || s.log.iter().any(|entries| entries.author == id)
     }
 
-    /// Drops the state directory. The next start has another id, so the old transaction is not fenced.
+    /// The next start has another id, so the old transaction is not fenced.
     fn lose_directory(&self, n: &mut State, i: usize) {
         let id = self.author(i);
         let forget = |author: &mut u8| {
@@ -86,8 +84,8 @@ impl World {
         (n.markers[i], n.shown[i], n.hidden[i]) = (Marker::default(), Marker::default(), false);
     }
 
-    /// Delivers a late request under the current epoch of the process. It has no effect unless a transaction is open
-    /// and its commit is not yet requested.
+    /// Delivers a late request under the current epoch, with effect only on an open transaction before its commit
+    /// request.
     fn arrive(&self, n: &mut State, i: usize, late: Late) {
         n.processes[i].late = None;
         let Some(t) = n.transactions[i].as_mut().filter(|t| !t.asked) else { return };
@@ -105,7 +103,7 @@ impl World {
         }
     }
 
-    /// Adds unclean leader elections, at most one per run.
+    /// At most one unclean leader election per run.
     pub(super) fn broker_faults(&self, s: &State, to: &mut Steps) {
         if s.lost.is_some() || s.transactions.iter().any(Option::is_some) {
             return;

@@ -32,7 +32,7 @@ impl World {
         }
     }
 
-    /// Rejoins the group after an expulsion, which took all partitions of the process.
+    /// The expulsion took all partitions of the process.
     pub(super) fn join_again(&self, n: &mut State, i: usize) {
         for partition in 0..PARTITIONS {
             self.release(n, i, partition);

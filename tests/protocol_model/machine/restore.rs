@@ -7,7 +7,7 @@ impl World {
         let stable = self.is_stable(s, partition);
         let is_wanted = matches!(share, Share::Asked(_) | Share::Restoring { .. });
         if self.may(Fault::EndedByOthers) && is_wanted {
-            // This may happen long after the transaction was seen, independent of the other process's state.
+            // Independent of the other process's state.
             for other in (0..PROCESSES).filter(|other| self.name(*other) != self.name(i)) {
                 if s.processes[other].current {
                     to.rebalance("takes the transactional id of the other", |n| self.fence(n, other));
@@ -31,14 +31,12 @@ impl World {
         }
     }
 
-    /// Checks that no transaction with offsets of the partition is undecided.
     pub(super) fn is_stable(&self, s: &State, partition: usize) -> bool {
         let undecided =
             |t: &Transaction| t.offsets && t.commit != Commit::InOffsets && self.sends_offset(t.attempt, partition);
         !self.keeps(Without::StableOffsets) || !s.transactions.iter().flatten().any(undecided)
     }
 
-    /// Returns the open transactions that a reader of committed entries waits for, as bits.
     fn open_in(&self, s: &State, partition: usize) -> u8 {
         let mut open = 0;
         if self.keeps(Without::WaitingForOpenTransactions) {

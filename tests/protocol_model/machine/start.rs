@@ -25,7 +25,7 @@ impl World {
         (me.current, me.step, me.epoch) = (true, Step::Opened, Epoch::Fresh);
     }
 
-    /// Issues a new producer epoch. The broker refuses requests under older epochs.
+    /// The broker refuses requests under older epochs.
     fn take(&self, n: &mut State, i: usize) {
         for other in (0..PROCESSES).filter(|other| self.name(*other) == self.name(i)) {
             self.fence(n, other);
@@ -33,7 +33,6 @@ impl World {
         n.processes[i].current = true;
     }
 
-    /// Resolves the stored intent with the last marker of this id.
     pub(super) fn recover(&self, n: &mut State, i: usize) {
         let id = self.name(i);
         let marker = if n.hidden[id] { n.shown[id] } else { n.markers[id] };
@@ -57,7 +56,7 @@ impl World {
         (me.step, me.member, me.shares) = (Step::Idle, true, [Share::None; PARTITIONS]);
     }
 
-    /// Takes a new epoch for the transactional id, then checks its markers before the next transaction begins.
+    /// Takes a new epoch, then checks the markers of its id.
     pub(super) fn renew(&self, s: &State, i: usize, to: &mut Steps) {
         match s.processes[i].epoch {
             Epoch::Fresh => {}

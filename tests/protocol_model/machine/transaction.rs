@@ -6,7 +6,6 @@ use super::{
 };
 
 impl World {
-    /// Sends outputs, changelog entries and the marker.
     pub(super) fn produce(&self, n: &mut State, i: usize, afresh: bool) {
         let me = &mut n.processes[i];
         let Some(attempt) = me.attempt.filter(|_| me.current) else { return n.leave(i, Step::Down) };
@@ -25,7 +24,7 @@ impl World {
         });
     }
 
-    /// Sends the offsets of all partitions of the batch. The group accepts offsets only from its members.
+    /// The group accepts offsets only from its members.
     pub(super) fn send_offsets(&self, n: &mut State, i: usize) {
         let me = n.processes[i];
         if !me.current {
@@ -118,7 +117,6 @@ impl World {
         }
     }
 
-    /// Aborts the transaction and keeps the attempt for a retry.
     fn abort(&self, n: &mut State, i: usize) {
         if !n.processes[i].current {
             return n.leave(i, Step::Down);
@@ -138,7 +136,7 @@ impl World {
         if self.keeps(Without::NewEpochs) && self.needs_epochs() { Epoch::Used } else { Epoch::Fresh }
     }
 
-    /// Decides the commit at the coordinator. It may become visible in one topic before the other.
+    /// Decides the commit, which may become visible in one topic before the other.
     pub(super) fn commit(&self, n: &mut State, slot: usize) {
         let Some(mut t) = n.transactions[slot] else { return };
         for partition in (0..self.partitions).filter(|p| self.is_place(t.attempt, *p)) {
@@ -165,7 +163,6 @@ impl World {
         }
     }
 
-    /// Makes the commit visible in the changelog or in the offsets. The transaction ends when it is visible in both.
     pub(super) fn show(&self, n: &mut State, slot: usize, place: Commit) {
         let Some(t) = n.transactions[slot] else { return };
         for partition in (0..self.partitions).filter(|p| self.is_place(t.attempt, *p)) {
@@ -215,7 +212,7 @@ impl World {
         }
     }
 
-    /// Refuses further requests under the epoch of this process. A decided commit is completed.
+    /// Refuses further requests under this epoch. A decided commit is completed.
     pub(super) fn fence(&self, n: &mut State, i: usize) {
         match n.transactions[i].map(|t| t.commit) {
             None => {}
@@ -232,7 +229,6 @@ impl World {
 }
 
 impl State {
-    /// Lets readers of committed entries continue past the transaction.
     fn stop_waiting(&mut self, slot: usize) {
         for process in &mut self.processes {
             for share in &mut process.shares {

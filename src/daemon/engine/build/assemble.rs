@@ -1,4 +1,4 @@
-//! Builds an engine from a configuration, before the first record is read.
+//! Builds an engine from a configuration.
 
 use super::prime::{PrimeError, prime};
 use super::settings::{EmptyStateFactory, EngineSettings, empty_ledger};
@@ -42,10 +42,9 @@ use throng_core::values::subject_digest::SubjectDigester;
 pub struct RunOptions {
     /// `--lineage`: file that maps records to lines; file sinks only.
     pub lineage: Option<PathBuf>,
-    /// `--accept-rewind`: settled records may be read and released again.
+    /// `--accept-rewind`: settled records may be released again.
     pub accept_rewind: bool,
-    /// `--fail-above`: largest permitted share of lost records; `None`: unchecked. A job without released records
-    /// fails as well. A failed job replaces no output.
+    /// `--fail-above`: largest permitted share of lost records; `None`: unchecked.
     pub max_lost_share: Option<f64>,
     /// In-process broker of the demo.
     pub uses_demo_broker: bool,
@@ -60,7 +59,7 @@ impl Default for RunOptions {
     }
 }
 
-/// Creates the state clock, continued from the last batch or attempt.
+/// Creates the state clock.
 pub fn state_clock(config: &Config, options: &RunOptions, engine: &Engine, intent: Option<&BatchIntent>) -> StateClock {
     let mut anchors: Vec<_> = intent.map(|intent| intent.after.anchor).into_iter().collect();
     let progress = engine.progress();
@@ -87,7 +86,7 @@ pub enum AssemblyError {
     /// The state is unusable, damaged, or of another stream or sink.
     #[error(transparent)]
     State(#[from] StateError),
-    /// An attribute has too many levels.
+    /// Attribute with too many levels.
     #[error(transparent)]
     Codebook(#[from] CodebookError),
     /// `plan.prime` yields no plan.
@@ -103,19 +102,16 @@ pub enum AssemblyError {
     },
 }
 
-/// Identifies the stream of a state.
 fn stream_identity(config: &Config, schema: &Schema) -> String {
     let joins: Vec<String> = joins_by_name(config).into_iter().map(JoinConfig::identity).collect();
     let joins = if joins.is_empty() { String::new() } else { format!(" joins {}", joins.join(", ")) };
     format!("{} {}{joins}", schema.fingerprint(), config.source.identity())
 }
 
-/// Identifies the sink of a state; `None` without a sink.
 fn sink_identity(config: &Config) -> Option<String> {
     let place = match config.sink.kind {
         SinkKind::None => return None,
         SinkKind::Kafka => format!("topic {}", config.sink.topic),
-        // The next job writes another file.
         SinkKind::File => "files".to_owned(),
     };
     Some(match config.sink.rows {
@@ -125,7 +121,6 @@ fn sink_identity(config: &Config) -> Option<String> {
     })
 }
 
-/// Returns the groups in configuration syntax, sorted by name.
 fn groups_text(shapes: &[GroupShape], schema: &Schema) -> String {
     let group = |shape: &GroupShape| {
         let attributes = shape.without_ladder().attributes();
@@ -145,7 +140,6 @@ pub fn new_ledger(checked: &CheckedConfig) -> SubjectLedger {
     empty_ledger(&checked.config, &checked.schema)
 }
 
-/// Binds a state to its stream, sink and groups; `fresh`: nothing released yet.
 fn bind_state(store: &mut StateStore, checked: &CheckedConfig, fresh: bool) -> Result<(), StateError> {
     let CheckedConfig { config, schema, .. } = checked;
     store.bind_stream(&stream_identity(config, schema))?;
@@ -156,7 +150,7 @@ fn bind_state(store: &mut StateStore, checked: &CheckedConfig, fresh: bool) -> R
     Ok(())
 }
 
-/// Opens the state and builds the engine; `left` decides if a pending batch was released.
+/// Opens the state and builds the engine; `left`: a pending batch was released.
 pub fn assemble(
     checked: CheckedConfig,
     telemetry: &Telemetry,
@@ -197,7 +191,7 @@ pub fn assemble(
             store.resolve_recovered_intent(intent, true, &mut ledger)?;
             None
         }
-        // Without records it only changes the changelog, invisible to consumers.
+        // Without records it only changes the changelog.
         Some(intent) if tried_under.is_some() && !accept_rewind && !intent.affected_partitions().is_empty() => {
             return Err(AssemblyError::OtherPolicy { sequence: intent.after.sequence });
         }
@@ -208,7 +202,6 @@ pub fn assemble(
         }
     };
     if config.source.kind == SourceKind::File {
-        // New input, counted from the first record.
         recovered.progress.positions.clear();
         if config.is_job() {
             (recovered.progress.totals, recovered.met) = (RecordTotals::default(), None);
@@ -265,12 +258,10 @@ struct OpenedState {
     store: StateStore,
     log: Option<EntryCodec>,
     keys: StateKeys,
-    /// Reason why released values may be untrue.
     untruthful: Option<String>,
     auditor: Option<Auditor>,
 }
 
-/// Returns the digests by which a state recognizes its stream, sink and groups.
 fn state_binding(config: &Config, schema: &Schema, shapes: &[GroupShape], names: &NameDigest) -> StateBinding {
     let sink = sink_identity(config);
     StateBinding {

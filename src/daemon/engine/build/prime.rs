@@ -1,7 +1,4 @@
-//! Makes the first plan from the file of `plan.prime`, before the stream.
-//!
-//! Its records are not released and enter no window, ledger or reference. A plan only orders candidates and never
-//! decides safety; a bad file costs utility until the stream has a plan.
+//! Makes the first plan from the file of `plan.prime`, whose records are not released. A plan never decides safety.
 
 use crate::config::Config;
 use crate::planner::drift::DriftBaseline;
@@ -42,8 +39,7 @@ pub enum PrimeError {
     Values { path: PathBuf, attribute: String, limit: usize },
 }
 
-/// Makes the plan of `plan.prime`, if configured. `books` and `subjects` are used for the file only, with the
-/// stream's digest key. Memory: sample, distinct values and a few thousand records.
+/// Makes the plan of `plan.prime`, if configured.
 ///
 /// # Errors
 /// When the file is missing, empty, does not fit the schema, or has too many values.

@@ -26,15 +26,15 @@ use throng_risk::counting::BackendChoice;
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "they are independent of each other")]
 pub struct EngineSettings {
-    /// Class requirements of treatment.
+    /// Class requirements.
     pub policy: TreatmentSettings,
     /// Limits of a plan search.
     pub planner: PlannerSettings,
     /// Time between plan searches, if records arrived.
     pub plan_interval_ms: i64,
-    /// Batches from a plan request to its adoption; 0: immediate.
+    /// Batches from a plan request to its adoption.
     pub handover_batches: u64,
-    /// Maximum wait for a late plan, and duration of evidence searches.
+    /// Maximum wait for a late plan or for evidence.
     pub search_budget: Duration,
     /// Jensen–Shannon divergence in bits that counts as drift; 1: never.
     pub drift: f64,
@@ -42,23 +42,23 @@ pub struct EngineSettings {
     pub backend: BackendChoice,
     /// Model limits.
     pub model: ModelSettings,
-    /// Encoding of lines; verification decodes the same bytes.
+    /// Encoding of lines.
     pub format: LineFormat,
     /// Content of a line.
     pub rows: RowContent,
-    /// Absent equals missing, because the output cannot distinguish them.
+    /// Absent equals missing in the output.
     pub absent_as_null: bool,
     /// Monitoring: no fragments are released.
     pub monitor: bool,
     /// Accepts settled offsets again.
     pub accept_rewind: bool,
-    /// Encoded values per attribute; further values are shown as `*`.
+    /// Encoded values per attribute; further values are `*`.
     pub max_dictionary_values: usize,
-    /// Dictionary bytes before unused values are removed; `None`: unlimited.
+    /// Dictionary bytes before compaction; `None`: unlimited.
     pub dictionary_bytes: Option<u64>,
-    /// The first batch, all or most of a file, makes the first plan.
+    /// The first batch makes the first plan.
     pub plans_from_first_batch: bool,
-    /// New values per record and attribute: its value, and a replacing mean.
+    /// A value and a replacing mean per record and attribute.
     max_values_per_record: usize,
     /// Limits on lines per subject.
     pub repetition: RepetitionSettings,
@@ -115,13 +115,11 @@ impl EngineSettings {
         }
     }
 
-    /// Returns the maximum new values per attribute for `rows` records.
     pub(crate) fn max_new_values(&self, rows: usize) -> usize {
         self.max_values_per_record * rows
     }
 }
 
-/// Returns the line format, and whether absent equals missing in it.
 fn line_format_of(config: &Config, schema: &Schema, registered: &Arc<[TypedGroup]>) -> (LineFormat, bool) {
     if config.sink.kind == SinkKind::None {
         return (LineFormat::Json, false);
@@ -156,19 +154,18 @@ pub struct JoinSettings {
 /// Repetition limits; none without a subject in the schema.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RepetitionSettings {
-    /// Lines per subject and batch in a group that is not static; 0: unlimited.
+    /// Lines per subject and batch in a changing group; 0: unlimited.
     pub max_lines: usize,
     /// Maximum delay in a static group; 0: no static groups.
     pub max_delay_ms: i64,
-    /// Time that one line represents its subject in a static group, and may wait for a class.
+    /// Time that one line represents its subject in a static group.
     pub window_ms: i64,
     /// Maximum waiting lines.
     pub max_waiting: usize,
-    /// Subjects that one attacker may control: changes only they show do not count.
+    /// Subjects that one attacker may control.
     pub colluders: usize,
 }
 
-/// Retries per maximum delay.
 const ATTEMPTS_PER_DELAY: i64 = 24;
 
 impl RepetitionSettings {
@@ -185,15 +182,13 @@ impl RepetitionSettings {
         }
     }
 
-    /// Returns the next retry after `age_ms`. Common times let lines of one class meet; later times keep a quiet
-    /// stream idle.
+    /// Returns the next retry after `age_ms`. Retry times are common, so that lines of one class meet.
     pub(crate) fn next_attempt_ms(&self, age_ms: i64) -> i64 {
         let step = (self.max_delay_ms / ATTEMPTS_PER_DELAY).max(1);
         (age_ms.div_euclid(step) + 1) * step
     }
 }
 
-/// Creates an empty ledger.
 pub(crate) fn empty_ledger(config: &Config, schema: &Schema) -> SubjectLedger {
     let bounds = memory_bounds(config, schema);
     let mut ledger = SubjectLedger::default();
@@ -231,13 +226,11 @@ impl EmptyStateFactory {
         }
     }
 
-    /// Creates empty codebooks, one per attribute.
     pub(crate) fn books(&self) -> Result<Vec<Codebook>, CodebookError> {
         let values = max_dictionary_values(&self.config, &self.schema);
         self.schema.attributes.iter().map(|a| Codebook::new(Arc::clone(a), &self.class_key, values)).collect()
     }
 
-    /// Creates an empty, keyed ledger.
     pub(crate) fn ledger(&self) -> SubjectLedger {
         let mut ledger = empty_ledger(&self.config, &self.schema);
         ledger.set_window_key(&self.repetition_key);

@@ -1,4 +1,4 @@
-//! Changelog entries of a batch; state of assigned and revoked partitions.
+//! Changelog entries, and the state of assigned and revoked partitions.
 
 use super::live_erasure::erase_from_series;
 use crate::daemon::engine::core::Engine;
@@ -21,7 +21,7 @@ use throng_core::stream::release_sink::{ChangelogRecord, InputPositions};
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::raw_batch::RecordPosition;
 
-/// Time during which newly assigned partitions are cleared of erased subjects.
+/// Time during which assigned partitions are cleared of erased subjects.
 const ERASED_RETENTION_MS: i64 = 24 * 3_600_000;
 
 #[derive(Default)]
@@ -32,17 +32,15 @@ pub(crate) struct ChangelogBatch {
 }
 
 impl Engine {
-    /// Returns whether the state of the series is known.
     pub(crate) fn has_series_state(&self) -> bool {
         self.series_place().is_none_or(|place| self.durable.places.contains(&place))
     }
 
-    /// Returns the partition with the state of the series, if any.
     fn series_place(&self) -> Option<InputPartition> {
         self.series.as_ref().and_then(SeriesStream::place)
     }
 
-    /// Exchanges series contributions through partition `topic_partition`; `sources` are the source's partitions.
+    /// Exchanges series contributions through `place`.
     pub fn exchange_series(&mut self, place: InputPartition, sources: Vec<InputPartition>) {
         if let (Some(series), Some(codec)) = (&mut self.series, &self.durable.log) {
             series.exchange_through(place, sources, codec.clone());
@@ -144,7 +142,6 @@ impl Engine {
         (erased.into_iter().map(|(at, _)| *at).collect(), dropped)
     }
 
-    /// Adds ledger entries to every partition with records of their subject.
     fn add_ledger_entries(
         &self,
         codec: &EntryCodec,
@@ -189,7 +186,7 @@ impl Engine {
         }
     }
 
-    /// Adds the state of assigned partitions, without expired entries and recently erased subjects.
+    /// Adds the state of assigned partitions, without expired entries and erased subjects.
     ///
     /// # Errors
     /// When it belongs to another stream, sink or series, or to other groups.
@@ -253,7 +250,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Sets accepted offsets, and removes held rows that the source will repeat.
     fn accept_offsets(&mut self, restored: &mut RestoredPartitions) {
         for (place, offset) in std::mem::take(&mut restored.accepted_offsets) {
             self.durable.progress.positions.insert(place, offset);
@@ -274,8 +270,7 @@ impl Engine {
         }
     }
 
-    /// Removes recently erased subjects; the previous owner may have missed their erasure. Returns the subjects (0
-    /// without a match) and the dropped records.
+    /// Returns the erased subjects (0 without a match) and the dropped records.
     fn erase_restored(&mut self, restored: &mut RestoredPartitions, age_ms: i64) -> (u64, u64) {
         self.durable.erased.retain(|(erased_ms, _)| age_ms - erased_ms < ERASED_RETENTION_MS);
         let people: BTreeSet<u64> = self.durable.erased.iter().flat_map(|(_, people)| people.iter().copied()).collect();
@@ -307,7 +302,7 @@ impl Engine {
         (found, dropped)
     }
 
-    /// Removes held rows of revoked partitions; the new owner restores them. The release log stays until it expires.
+    /// Removes held rows of revoked partitions.
     pub fn drop_partitions(&mut self, places: &BTreeSet<InputPartition>) {
         if self.durable.log.is_none() {
             return;
@@ -330,7 +325,7 @@ impl Engine {
         StateMoved { waiting: moved }.emit(&self.telemetry);
     }
 
-    /// Removes all partitions at the end of a run, and writes memory-only state.
+    /// Removes all partitions at the end of a run.
     ///
     /// # Errors
     /// When the state cannot be written.
@@ -345,15 +340,14 @@ impl Engine {
         self.durable.store.write_progress(&self.durable.progress)
     }
 
-    /// Returns whether all rows of a batch are held here; missing ones were settled elsewhere.
+    /// Returns whether all rows of a batch are held here.
     #[must_use]
     pub fn has_all_waiting(&self, intent: &BatchIntent) -> bool {
         let waiting: HashSet<_> = self.held.batch.coordinates.iter().copied().collect();
         intent.settled.iter().all(|(_, at)| waiting.contains(at))
     }
 
-    /// Returns whether this state was the last to process `places`. If so, no other instance can have tried its
-    /// batch.
+    /// Returns whether this state was the last to process `places`.
     #[must_use]
     pub fn is_author(
         &self,

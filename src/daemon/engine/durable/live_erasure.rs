@@ -1,7 +1,4 @@
-//! Erasure in a running daemon, between batches.
-//!
-//! Changelog entries are removed first, in separate batches. Then the stored state is rewritten and restored, as at a
-//! start.
+//! Erasure in a running daemon, between batches: changelog entries first, then the stored state.
 
 use crate::daemon::engine::core::{BatchError, Engine};
 use crate::daemon::engine::gather::gathered_batch::BatchInstruction as BatchOrder;
@@ -25,27 +22,23 @@ use throng_core::stream::release_sink::BatchSink;
 
 const MAX_REMOVAL_ATTEMPTS: u32 = 20;
 
-/// Entries per batch.
 const MAX_REMOVALS_PER_BATCH: usize = 100_000;
 
-/// Changelog state without erased subjects.
 struct RetainedState {
     ledger: SubjectLedger,
     held: Vec<StoredRow>,
     series: Option<SeriesState>,
 }
 
-/// Effect of an erasure on the changelog state.
 struct ErasureEffect {
     entries: Vec<(InputPartition, ErasedEntry)>,
-    /// Possible keys, also of unknown entries.
     keys: ErasedKeys,
     counted: ChangelogRemovals,
     remembered: RetainedState,
 }
 
 impl Engine {
-    /// Erases subjects. Must not be called while a batch is to be repeated: it would find other records.
+    /// Erases subjects. Must not be called before a retry.
     ///
     /// # Errors
     /// When the state cannot be restored or the sink is closed: the process must end.
@@ -73,7 +66,6 @@ impl Engine {
             }
             self.durable.erased.push_back((now.age_ms, order.subject_digests.clone()));
             if !is_removed {
-                // Partly removed entries must not return; the rest is retried later.
                 let ErasureEffect { entries, counted, remembered, .. } = self.erasure_effect(&order);
                 self.durable.pending.extend(entries);
                 self.durable.progress.totals.dropped += counted.dropped;
@@ -142,7 +134,6 @@ impl Engine {
         ErasureEffect { entries, counted, keys, remembered: RetainedState { ledger, held, series } }
     }
 
-    /// Returns removals of all possible entries in one partition, including forgotten ones.
     fn entries_under_keys(&self, keys: &ErasedKeys, place: InputPartition) -> Vec<(InputPartition, ErasedEntry)> {
         let (has_said, has_support) = (self.ledger.release_log.is_some(), self.ledger.supporters.is_some());
         let lines = keys.release_log_keys.iter().filter(|_| has_said).map(|key| EntryKey::Said(*key));
@@ -171,7 +162,7 @@ impl Engine {
         ledger
     }
 
-    /// Removes known entries, then all possible ones per partition. Returns false if the brokers refused any.
+    /// Returns false if the brokers refused any removal.
     fn remove_from_changelog(
         &mut self,
         entries: &[(InputPartition, ErasedEntry)],
@@ -180,7 +171,6 @@ impl Engine {
         now: BatchTime,
     ) -> Result<bool, BatchError> {
         if self.durable.progress.positions.is_empty() {
-            // No record processed, so no entry exists.
             return Ok(true);
         }
         if !self.change_changelog(entries, sink, now)? {
@@ -220,7 +210,7 @@ impl Engine {
         !self.durable.pending.is_empty()
     }
 
-    /// Changes entries in separate batches. Returns false if the brokers refused one.
+    /// Returns false if the brokers refused a batch.
     fn change_changelog(
         &mut self,
         entries: &[(InputPartition, ErasedEntry)],
@@ -236,7 +226,6 @@ impl Engine {
                         is_written = true;
                         break;
                     }
-                    // Invisible to consumers.
                     Err(BatchError::Aborted { intent, .. }) => self.discard_aborted(&intent)?,
                     Err(error) => return Err(error),
                 }
@@ -248,7 +237,7 @@ impl Engine {
         Ok(true)
     }
 
-    /// Replaces memory with the stored state, and its changelog part with `remembered`.
+    /// Keeps `remembered` as the changelog part.
     fn reload_state(&mut self, remembered: Option<RetainedState>) -> Result<(), StateError> {
         let mut ledger = self.blank.ledger();
         let mut recovered = self.durable.store.load(&mut ledger)?;
@@ -267,7 +256,7 @@ impl Engine {
     }
 }
 
-/// Removes subjects from series state, and adds changed entries. Returns the number of entries about them.
+/// Returns the number of removed entries.
 pub(crate) fn erase_from_series(
     state: &mut SeriesState,
     keys: &ErasedKeys,

@@ -1,12 +1,8 @@
 //! Contribution limits per subject and group (docs/internals/methods.md §12.4).
 //!
-//! Constant values would be released with every record of a subject, so that enough batches link its fragments. A
-//! static group therefore releases one line per subject and window. The first record claims it; it waits for a delay
-//! derived from the secret; others are thinned. Other groups release at most `max_lines` lines per subject and batch,
-//! which hides bursts.
-//!
-//! A due line still needs a class. Without one, it is retried at times common to all lines
-//! ([`RepetitionSettings::next_attempt_ms`]), until one window after the claim.
+//! A static group releases one line per subject and window, after a delay derived from the secret; other groups at most
+//! `max_lines` lines per subject and batch. A due line without a class is retried
+//! ([`RepetitionSettings::next_attempt_ms`]).
 //!
 //! The result depends only on batch, clock, secret, held rows and release log: a retry has the same bytes.
 
@@ -25,11 +21,9 @@ use throng_core::values::codebook::{ABSENT, NULL};
 use throng_core::values::digest::{DigestKey, KeyedDigest};
 use throng_core::values::raw_batch::RecordPosition;
 
-/// Rows that contribute, and parts that stay held.
 #[derive(Debug, Default)]
 pub(crate) struct GroupParticipation {
     pub mask: GroupMask,
-    /// Further groups that each row waits for.
     pending_parts: BTreeMap<u32, Vec<PendingGroup>>,
     /// Fragments represented by another line of their subject.
     pub thinned: u64,
@@ -40,11 +34,9 @@ pub(crate) struct GroupParticipation {
     /// Pending parts are tracked by group.
     is_limited: bool,
     ends_delays: bool,
-    /// State age of the selection.
     age_ms: i64,
 }
 
-/// Returns the attributes that pending parts need.
 pub(crate) fn needed_attributes(plan: &Plan, names: &[u128], width: usize, wait: &PendingRow) -> Vec<bool> {
     let Some(parts) = &wait.parts else { return vec![true; width] };
     let mut needed = vec![false; width];
@@ -56,11 +48,10 @@ pub(crate) fn needed_attributes(plan: &Plan, names: &[u128], width: usize, wait:
     needed
 }
 
-/// Limits contributions, and selects rows to wait.
 pub(crate) struct ContributionLimiter<'a> {
     pub settings: RepetitionSettings,
     pub plan: &'a Plan,
-    /// Group keys in the release log and among held rows.
+    /// Group keys.
     pub names: &'a [u128],
     pub draws: &'a ContributionDraws,
     pub known_releases: Option<&'a ReleaseLog>,
@@ -122,7 +113,6 @@ impl ContributionLimiter<'_> {
         turnout
     }
 
-    /// Keeps parts that are not due.
     fn keep_undue_parts(&self, turnout: &mut GroupParticipation) {
         for (row, wait) in (0u32..).zip(self.waits) {
             let due_later = |part: &&PendingGroup| part.due_ms > self.age_ms;
@@ -137,7 +127,7 @@ impl ContributionLimiter<'_> {
         self.waits.get(row)?.parts.as_ref()?.iter().find(|part| part.group == name)
     }
 
-    /// Returns held parts by row. Waiting for a class is no loss of this batch.
+    /// Returns held parts by row.
     pub fn pending_rows(
         &self,
         turnout: &mut GroupParticipation,
@@ -179,7 +169,6 @@ impl ContributionLimiter<'_> {
         remaining
     }
 
-    /// Schedules retries for lines of static groups without a class, within their window.
     fn schedule_retries(
         &self,
         turnout: &mut GroupParticipation,
@@ -219,12 +208,10 @@ struct LimitedGroup<'a> {
     is_static: bool,
 }
 
-/// Selection state, subject by subject.
 struct RowSelection<'a> {
     limiter: &'a ContributionLimiter<'a>,
     /// Attributes of several groups.
     shared: Vec<usize>,
-    /// Lines claimed now.
     claims: usize,
     /// By group and row.
     marks: Vec<Vec<bool>>,
@@ -232,7 +219,7 @@ struct RowSelection<'a> {
 }
 
 impl RowSelection<'_> {
-    /// Selects at most `max_lines` rows of one subject by rank, for a group that is not static.
+    /// At most `max_lines` rows of one subject by rank, for a changing group.
     fn select_first(&mut self, number: usize, lane: &LimitedGroup<'_>, ranked: &[u32]) {
         let most = if self.limiter.settings.max_lines == 0 { usize::MAX } else { self.limiter.settings.max_lines };
         let mut taken = 0;
@@ -249,7 +236,7 @@ impl RowSelection<'_> {
         }
     }
 
-    /// Selects at most one row of one subject by rank, for a static group; new lines wait.
+    /// At most one row of one subject by rank, for a static group; new lines wait.
     fn claim_line(&mut self, number: usize, lane: &LimitedGroup<'_>, ranked: &[u32]) {
         let ContributionLimiter { settings, batch, waits, age_ms, .. } = *self.limiter;
         let is_held = |row: &u32| (*row as usize) < waits.len();
@@ -299,7 +286,6 @@ impl RowSelection<'_> {
         }
     }
 
-    /// Returns whether a row can contribute now.
     fn is_eligible(&self, name: u128, row: u32) -> bool {
         let Some(wait) = self.limiter.waits.get(row as usize) else { return true };
         let due = |part: &PendingGroup| {
@@ -316,7 +302,7 @@ impl RowSelection<'_> {
         }
     }
 
-    /// Returns whether a row has a value in a group: an empty row must not use up the line.
+    /// An empty row must not use up the line.
     fn has_any_value(&self, group: &PlanGroup, row: u32) -> bool {
         group
             .unshared_attributes(&self.shared)
@@ -324,19 +310,17 @@ impl RowSelection<'_> {
     }
 }
 
-/// Keyed choices, unpredictable for an attacker.
 pub(crate) struct ContributionDraws {
     delays: KeyedDigest,
     choices: KeyedDigest,
 }
 
 impl ContributionDraws {
-    /// Derives separate keys for delays and ranks; the same secret repeats its choices.
+    /// Derives separate keys for delays and ranks.
     pub fn new(secret: &DigestKey) -> Self {
         Self { delays: KeyedDigest::new(secret, "throng delay"), choices: KeyedDigest::new(secret, "throng choice") }
     }
 
-    /// Returns a uniform delay between 0 and `most_ms`.
     fn delay_ms(&self, key: u128, number: i64, most_ms: i64) -> i64 {
         let mut text = [0; 24];
         text[..16].copy_from_slice(&key.to_be_bytes());
@@ -344,14 +328,13 @@ impl ContributionDraws {
         (self.delays.digest(&text) % (u128::from(most_ms.unsigned_abs()) + 1)) as i64
     }
 
-    /// Returns the rank among records of one subject.
     fn rank(&self, at: RecordPosition) -> u128 {
         let mut text = [0; 18];
         text[..2].copy_from_slice(&at.topic.to_be_bytes());
         text[2..6].copy_from_slice(&at.partition.to_be_bytes());
         text[6..14].copy_from_slice(&at.offset.to_be_bytes());
         text[14..].copy_from_slice(&at.element.to_be_bytes());
-        // Compatible with digests before elements existed, so that repeated batches match.
+        // Compatible with digests before elements existed.
         self.choices.digest(if at.element == 0 { &text[..14] } else { &text })
     }
 }

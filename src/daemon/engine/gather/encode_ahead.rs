@@ -1,6 +1,4 @@
-//! Encodes the next batch while the current one is delivered.
-//!
-//! Encoding changes only dictionaries, on which no output depends. A dropped batch leaves only unused values.
+//! Encodes the next batch during delivery. Encoding changes only dictionaries, on which no output depends.
 
 use crate::daemon::engine::build::settings::EngineSettings;
 use crate::daemon::engine::core::ValueEncoding;
@@ -16,7 +14,7 @@ use throng_core::values::subject_digest::SubjectDigester;
 
 /// Input batch, with codes if encoded ahead.
 pub struct QueuedBatch {
-    /// Batch as read; unchanged by encoding.
+    /// Batch as read.
     pub input: Box<InputBatch>,
     encoded: Option<EncodedBatch>,
 }
@@ -28,7 +26,6 @@ impl From<Box<InputBatch>> for QueuedBatch {
 }
 
 impl QueuedBatch {
-    /// Takes the codes if still valid under `numbering`.
     pub(crate) fn take_encoded(&mut self, numbering: u64) -> Option<EncodedBatch> {
         self.encoded.take().filter(|encoded| encoded.numbering == numbering)
     }
@@ -41,7 +38,6 @@ pub(crate) struct EncodedBatch {
     /// Cells outside their hierarchies.
     pub uncovered_cells: u64,
     pub seconds: f64,
-    /// Dictionary numbering of the codes.
     numbering: u64,
 }
 
@@ -63,7 +59,6 @@ impl NextBatchSource for NoNextBatch {
 /// Interval at which delivery of the current batch is checked.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Engine parts changed by encoding.
 pub(crate) struct BatchEncoder<'a> {
     pub schema: &'a Schema,
     pub settings: &'a EngineSettings,
@@ -79,7 +74,7 @@ impl<'a> BatchEncoder<'a> {
         Self { schema, settings, subjects: subjects.as_mut(), books, numbering: *numbering }
     }
 
-    /// Encodes a batch, and counts its cells outside their hierarchies.
+    /// Encodes a batch.
     pub fn encode(&mut self, input: &InputBatch) -> EncodedBatch {
         let start = Instant::now();
         let uncovered = |books: &[Codebook]| books.iter().map(Codebook::uncovered).sum::<u64>();
@@ -95,8 +90,7 @@ impl<'a> BatchEncoder<'a> {
         }
     }
 
-    /// Encodes the next batch if it arrives before `over` is set. Skipped if a dictionary needs compaction: current
-    /// codes are in use.
+    /// Encodes the next batch if it arrives before `over` is set, unless a dictionary needs compaction.
     pub fn encode_next(&mut self, upcoming: &mut dyn NextBatchSource, over: &AtomicBool) {
         let Some(turn) = upcoming.look(over) else { return };
         let coming = self.settings.max_new_values(turn.input.rows());
@@ -107,7 +101,7 @@ impl<'a> BatchEncoder<'a> {
     }
 }
 
-/// Sets a flag on drop, also on panic, so that waiting threads end.
+/// Sets a flag on drop, so that waiting threads end.
 pub(crate) struct SetOnDrop<'a>(pub &'a AtomicBool);
 
 impl Drop for SetOnDrop<'_> {

@@ -36,16 +36,15 @@ impl PlanningOutcome {
     }
 }
 
-/// Batch before treatment.
 pub(crate) struct GatheredBatch<'a> {
     pub input: &'a InputBatch,
-    /// Records read with this batch.
+    /// Records of this batch.
     pub fresh: Arc<CodeBatch>,
-    /// Held records, then fresh ones; with batches waited, and numbers in the stream.
+    /// Held records, then fresh ones.
     pub batch: CodeBatch,
     pub waited: Vec<u8>,
     pub ordinals: Vec<u64>,
-    /// Positions of these held records, and their pending parts.
+    /// Positions of the held records.
     pub taken: Vec<usize>,
     pub waits: Vec<PendingRow>,
     /// Unreadable records, in source order.
@@ -65,7 +64,6 @@ pub(crate) struct GatheredBatch<'a> {
     pub seconds: StageSeconds,
 }
 
-/// Mode and time of a batch.
 pub(crate) struct BatchInstruction<'a> {
     pub flush: Flush,
     /// Previous attempt.
@@ -81,12 +79,12 @@ impl<'a> BatchInstruction<'a> {
         Self { flush, retry, now, erased: Vec::new() }
     }
 
-    /// Returns whether delayed rows are settled as well; a retry repeats its first attempt.
+    /// Returns whether delayed rows are settled; a retry repeats its first attempt.
     pub fn flushes_delayed(&self) -> bool {
         self.retry.map_or(self.flush, |intent| intent.flush).includes_delayed()
     }
 
-    /// Returns the clock and the state age of the batch after `progress`.
+    /// Returns the clock and the state age of the batch.
     pub fn clock_and_age(&self, progress: &StreamProgress) -> (i64, i64) {
         let (clock_ms, age_ms) =
             self.retry.map_or((self.now.clock_ms, self.now.age_ms), |r| (r.after.clock_ms, r.after.age_ms));
@@ -95,7 +93,7 @@ impl<'a> BatchInstruction<'a> {
 }
 
 impl Engine {
-    /// Encodes the input, prepends due held records at places that match `of`, and bounds contributions.
+    /// Prepends due held records at places that match `of`.
     pub(crate) fn gather<'a>(
         &mut self,
         turn: &'a mut QueuedBatch,
@@ -108,7 +106,6 @@ impl Engine {
         self.check_profiles(order.retry)?;
         let (clock_ms, age_ms) = order.clock_and_age(&self.durable.progress);
         let taken = self.held.due_rows(of, age_ms, order.flushes_delayed());
-        // Encoding ahead checked the room.
         let coming = if encoded.is_some() { 0 } else { self.settings.max_new_values(input.rows()) };
         let joining = if self.joins.is_empty() { 0 } else { input.raw.rows() + taken.len() };
         self.compaction().make_room(coming, joining);
@@ -150,7 +147,6 @@ impl Engine {
         }
     }
 
-    /// Refuses settled records.
     fn check_positions(&self, input: &InputBatch) -> Result<(), BatchError> {
         if self.settings.accept_rewind {
             return Ok(());
@@ -165,7 +161,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Prepends the held records at `taken`.
     fn prepend_held<'a>(
         &mut self,
         input: &'a InputBatch,
@@ -211,10 +206,8 @@ impl Engine {
         }
     }
 
-    /// Alters numbers of fresh records as their treatments require. They follow `waiting` held ones, altered earlier.
-    /// Returns the number of changed cells.
-    ///
-    /// The result depends only on the values, so that a repeated batch is altered identically.
+    /// Returns the number of changed cells. The first `waiting` rows were altered earlier; a repeated batch is altered
+    /// identically.
     fn alter_numbers(&mut self, batch: &mut CodeBatch, waiting: usize) -> u64 {
         let mut changed = 0;
         for number in 0..self.in_force.plan.groups.len() {
@@ -250,7 +243,6 @@ impl Engine {
         changed
     }
 
-    /// Groups the fresh numbers of `attribute` by the codes of `others`.
     fn group_numbers(
         &self,
         batch: &CodeBatch,
@@ -274,7 +266,7 @@ impl Engine {
         alike.into_values().collect()
     }
 
-    /// Returns the code of a computed number; `None` if its text has another meaning, such as missing.
+    /// Returns `None` if the text of the number has another meaning, such as missing.
     fn code_of_number(&mut self, attribute: usize, resolution: NumericResolution, steps: i64) -> Option<Code> {
         let text = resolution.number(steps);
         let mut canonical = String::new();

@@ -1,4 +1,4 @@
-//! Held records: consumed rows that wait in the state for a better class, or for the delay of a static group.
+//! Consumed rows that wait for a better class or a delay.
 
 use crate::daemon::state::records::{PendingGroup, StoredRow};
 use hashbrown::HashMap;
@@ -11,7 +11,7 @@ use throng_core::values::raw_batch::RecordPosition;
 /// Unreleased part of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingRow {
-    /// Batches held, at most `privacy.max_hold_batches`; delays do not count.
+    /// Batches held, at most `privacy.max_hold_batches`.
     pub waited: u8,
     /// A fragment is released already.
     pub released: bool,
@@ -28,10 +28,9 @@ pub struct HeldRows {
     pub ordinals: Vec<u64>,
     /// Pending parts by row.
     pub waits: Vec<PendingRow>,
-    /// Lines waiting in single groups, by group and subject.
     waiting: HashMap<u128, u32>,
     lines: usize,
-    /// Joined attributes; joined again with every batch, never stored.
+    /// Joined attributes, never stored.
     pub joined: Vec<usize>,
 }
 
@@ -42,7 +41,7 @@ impl HeldRows {
         Self { batch, ordinals, waits, waiting: HashMap::new(), lines: 0, joined }
     }
 
-    /// Returns the number of rows, including partly released ones.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.ordinals.len()
     }
@@ -52,7 +51,7 @@ impl HeldRows {
         self.waits.iter().filter(|wait| !wait.released).count()
     }
 
-    /// Returns the number of lines waiting in single groups.
+    /// Returns the number of waiting lines.
     pub fn lines(&self) -> usize {
         self.lines
     }
@@ -78,7 +77,7 @@ impl HeldRows {
     pub fn due_rows(&self, of: impl Fn(RecordPosition) -> bool, age_ms: i64, all: bool) -> Vec<usize> {
         let joins = |at: &usize| (all || self.waits[*at].is_due(age_ms)) && of(self.batch.coordinates[*at]);
         let mut joining: Vec<usize> = (0..self.rows()).filter(joins).collect();
-        // Rows of other instances may have greater numbers than later ones.
+        // Other instances number rows differently.
         joining.sort_unstable_by_key(|&at| (self.ordinals[at], self.batch.coordinates[at]));
         joining
     }
@@ -114,8 +113,7 @@ impl HeldRows {
         batch
     }
 
-    /// Keeps the `remaining` parts of a batch of the rows at `taken` and new ones. Cells that no part `needs` become
-    /// absent.
+    /// Keeps the `remaining` parts and new rows. Cells that no part `needs` become absent.
     pub fn advance(
         &mut self,
         taken: &[usize],

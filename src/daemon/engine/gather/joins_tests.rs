@@ -25,7 +25,6 @@ fn joins(most: usize, kept: Vec<ProfileChange>) -> ProfileJoins {
     ProfileJoins::new(&[settings], kept)
 }
 
-/// Creates rows of these subjects with `code` in every cell.
 fn batch(subjects: &[u64], code: Code) -> CodeBatch {
     let coordinate = RecordPosition { topic: 0, partition: 0, offset: 0, element: 0 };
     CodeBatch {
@@ -40,7 +39,6 @@ fn kept(person: u64, cells: &str) -> ProfileChange {
 }
 
 proptest! {
-    /// Compares every row with a plain map.
     #[test]
     fn join_sets_cells_of_the_subject_profile(
         known in proptest::collection::btree_map(0_u64..6, (0_u8..12, 0_u8..3), 0..6),
@@ -59,7 +57,6 @@ proptest! {
         for (row, subject) in subjects.iter().enumerate() {
             unjoined += u64::from(!text.contains_key(subject));
             let (age, sex) = text.get(subject).map_or(("null", "null"), |(a, s)| (a.as_str(), *s));
-            // Beyond the range of its hierarchy.
             let age = if age == "10" { "\"*\"" } else { age };
             let shown = |a: usize| books[a].canonical(rows.columns[a][row]).to_owned();
             let expected = if waiting && !needed { ("", "") } else { (age, sex) };
@@ -93,8 +90,7 @@ fn profile_reader_without_feed_is_an_error() {
     assert!(matches!(joins.wait_for_initial(Duration::ZERO), Err(ProfileReadError::ReaderEnded { .. })));
 }
 
-/// With more subjects than one write can contain, each is written once. The known table always equals the written
-/// one.
+/// More subjects than one write can contain: each is written once.
 #[test]
 fn initial_profiles_above_write_limit_are_applied_in_chunks() {
     let people = 2 * MAX_PROFILES_PER_WRITE + 7;

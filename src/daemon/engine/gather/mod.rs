@@ -1,4 +1,4 @@
-//! First steps of a batch: records are read, joined, limited and combined with held records.
+//! First steps of a batch: encoding, joins, limits, held records.
 
 pub(crate) mod contribution_limit;
 pub(crate) mod encode_ahead;

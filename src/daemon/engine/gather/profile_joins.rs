@@ -1,4 +1,4 @@
-//! Profiles of all joins, and the cells that they add to a batch.
+//! Profiles of all joins, and their cells in a batch.
 
 use crate::daemon::engine::build::settings::JoinSettings;
 use crate::daemon::state::records::ProfileChange;
@@ -10,9 +10,7 @@ use std::time::Duration;
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::Codebook;
 
-/// Profiles per write; each needs some kilobytes of memory.
 const MAX_PROFILES_PER_WRITE: usize = 2_000;
-/// Updates per join in one pass.
 const MAX_UPDATES_PER_PASS: usize = 10_000;
 
 struct JoinState {
@@ -20,16 +18,13 @@ struct JoinState {
     table: ProfileTable,
     /// `None` before the start is complete, and after the end of a file.
     feed: Option<ProfileFeed>,
-    /// Initial profiles, until they are in use.
     initial_profiles: Option<InitialProfiles>,
-    /// The initial profiles are in use.
     in_use: bool,
 }
 
-/// Profiles that replace the known ones.
 struct InitialProfiles {
     table: ProfileTable,
-    /// Subjects with a different known profile, descending; `None` before the comparison.
+    /// Subjects with a different profile, descending; `None` before the comparison.
     differ: Option<Vec<u64>>,
 }
 
@@ -100,8 +95,7 @@ impl ProfileJoins {
         }
     }
 
-    /// Sets the joined cells of `batch`, or missing without a profile. Absent cells of `waiting` (held) rows stay
-    /// absent.
+    /// Sets the joined cells of `batch`. Absent cells of `waiting` rows stay absent.
     pub fn join(&self, batch: &mut CodeBatch, books: &mut [Codebook], waiting: bool) -> ProfileJoinCounts {
         let mut met = ProfileJoinCounts::default();
         for JoinState { settings, table, .. } in &self.joined {
@@ -121,7 +115,6 @@ impl ProfileJoins {
                     joined.initial_profiles = Some(InitialProfiles { table, differ: None });
                 }
                 Ok(ProfileMessage::Failed(error)) => return Err(error),
-                // The initial table comes first.
                 Ok(ProfileMessage::Changed(_)) | Err(RecvTimeoutError::Timeout) => return Ok(false),
                 Err(RecvTimeoutError::Disconnected) => return Err(gone()),
             }
@@ -175,7 +168,6 @@ impl ProfileJoins {
                         }
                     }
                     Ok(ProfileMessage::Failed(error)) => return Err(error),
-                    // Comes only once.
                     Ok(ProfileMessage::InitialTable(_)) => {}
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) if joined.settings.follows_topic => {
@@ -191,7 +183,7 @@ impl ProfileJoins {
         Ok(updates)
     }
 
-    /// Records a reader failure: the next batch is not released.
+    /// Records a reader failure, which prevents the next release.
     pub fn record_failure(&mut self, error: ProfileReadError) {
         self.failed = Some(error);
     }

@@ -8,7 +8,6 @@ use crate::telemetry::{Limit, LimitReached, Telemetry};
 use throng_core::values::codebook::{mark_used, remap};
 use throng_core::values::schema::Schema;
 
-/// Engine parts that contain codes of the dictionaries.
 pub(crate) struct DictionaryCompaction<'a> {
     pub schema: &'a Schema,
     pub settings: &'a EngineSettings,
@@ -20,10 +19,7 @@ pub(crate) struct DictionaryCompaction<'a> {
 }
 
 impl DictionaryCompaction<'_> {
-    /// Removes unused values of full dictionaries.
-    ///
-    /// The configured limit has room for all stored rows. A batch therefore always finds room, and no output depends
-    /// on a dictionary. `coming` bounds the new values, `joining` the joined rows.
+    /// Removes unused values of full dictionaries. `coming` bounds the new values, `joining` the joined rows.
     pub fn make_room(&mut self, coming: usize, joining: usize) {
         for attribute in 0..self.coding.books.len() {
             let joined = self.schema.attributes[attribute].from.join().is_some();
@@ -35,7 +31,6 @@ impl DictionaryCompaction<'_> {
         }
     }
 
-    /// Removes unused values of an attribute.
     fn compact(&mut self, attribute: usize) {
         let codes = self.coding.books[attribute].codes();
         let mut used = vec![false; codes];
@@ -55,9 +50,6 @@ impl DictionaryCompaction<'_> {
 
     /// Removes unused values once dictionaries exceed their part of `process.memory_limit`. Call it between two
     /// batches.
-    ///
-    /// Output does not depend on the time of the call. If used values alone exceed that part, it is retried after
-    /// growth by an eighth.
     pub fn limit_memory(&mut self) {
         let Some(most) = self.settings.dictionary_bytes else { return };
         let tried = self.coding.compacted_bytes;

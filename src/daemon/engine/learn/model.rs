@@ -1,14 +1,7 @@
-//! Stream model: a window of records, and the adjacency of their values.
+//! Window of records, and the adjacency of their values (docs/internals/model.md).
 //!
-//! Both depend only on the stream. A start counts the stored rows again, about as fast as reading counts
-//! (docs/internals/model.md); dropped rows must be subtracted anyway.
-//!
-//! Of attributes identical up to renaming, one is counted and the others are derived (docs/internals/model.md). This
-//! choice comes from the first batch, contradicting records, and full windows at planning. The progress contains it,
-//! like the omitted pairs.
-//!
-//! Window and value counts change immediately. Pairs are counted concurrently with the next batch; readers call
-//! [`wait_for_pairs`](StreamModel::wait_for_pairs) first.
+//! Pairs are counted concurrently with the next batch; readers call [`wait_for_pairs`](StreamModel::wait_for_pairs)
+//! first.
 
 use crate::daemon::state::records::StreamProgress;
 use crate::daemon::state::rows::RowBlock;
@@ -54,7 +47,7 @@ pub struct ModelSize {
 
 /// Window and adjacency of a stream.
 pub struct StreamModel {
-    /// Stored attributes, ascending: all released with treatment.
+    /// Stored attributes, ascending.
     kept: Vec<usize>,
     /// Counted attributes: the same, or none after errors.
     attributes: Vec<usize>,
@@ -64,11 +57,9 @@ pub struct StreamModel {
     adjacency: AdjacencyCounts,
     /// `None` if the system has no threads.
     pool: Option<rayon::ThreadPool>,
-    /// Before the first batch.
     is_before_stream: bool,
     /// Records known at the start of the process.
     resumed: u64,
-    /// Records counted over the whole stream.
     rows: u64,
     watch: DriftDetector,
 }
@@ -184,7 +175,7 @@ impl StreamModel {
         self.learn(&batch, books).ok()
     }
 
-    /// Searches the first batch for identical attributes. Half the attributes have a quarter of the pairs.
+    /// Searches the first batch for identical attributes.
     pub fn observe_first_batch(&mut self, batch: &CodeBatch) {
         if !self.is_before_stream || self.window.rows() > 0 || batch.rows() == 0 {
             return;
@@ -203,7 +194,7 @@ impl StreamModel {
         }
     }
 
-    /// Searches a full window for identical attributes, unless pairs are omitted: counted pairs are not given up.
+    /// Searches a full window for identical attributes, unless pairs are omitted.
     pub fn coarsen(&mut self) {
         let full = self.window.rows() == self.window.capacity();
         if !full || self.attributes.is_empty() || self.adjacency().unknown_pair_count() > 0 {
@@ -235,7 +226,6 @@ impl StreamModel {
         self.adjacency.start_counting(WindowChange { leaving, entering }, self.pool.as_ref())
     }
 
-    /// Returns records to drop for `batch`.
     fn make_room(&mut self, batch: &CodeBatch, books: &[Codebook]) -> EvictedRecords {
         let capacity = self.window.capacity();
         match &mut self.weight {
@@ -258,13 +248,12 @@ impl StreamModel {
         if skip > 0 {
             newest.retain_rows(&(0..batch.rows()).map(|row| row >= skip).collect::<Vec<_>>());
         }
-        // Unweighed values must not stay in use; they are never read.
+        // Unweighed values must not stay in use.
         for (attribute, column) in newest.columns.iter_mut().enumerate() {
             if self.kept.binary_search(&attribute).is_err() {
                 column.fill(ABSENT);
             }
         }
-        // A full window drops rows automatically.
         if leaving > (self.window.rows() + newest.rows()).saturating_sub(self.window.capacity()) {
             self.window.evict_oldest(leaving);
         }
@@ -361,7 +350,6 @@ impl StreamModel {
     }
 }
 
-/// Creates threads for half of the processors; the release uses the rest.
 fn pool() -> Option<rayon::ThreadPool> {
     let threads = std::thread::available_parallelism().map_or(1, |all| all.get() / 2).max(1);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(|_| "model".to_owned()).build();
@@ -371,7 +359,6 @@ fn pool() -> Option<rayon::ThreadPool> {
     .ok()
 }
 
-/// Change by one batch, applied in this order.
 struct WindowChange {
     pub leaving: Vec<Vec<Code>>,
     pub entering: Vec<Vec<Code>>,
@@ -383,7 +370,6 @@ impl WindowChange {
     }
 }
 
-/// Adjacency with possibly pending counts.
 enum AdjacencyCounts {
     CountsReady(CoarseAdjacency),
     InBackground(Receiver<(CoarseAdjacency, Result<(), CoarseError>)>),

@@ -31,13 +31,10 @@ use throng_risk::counting::{BackendChoice, StreamWindow, WindowArrival, shared_d
 const DRIFT_PAUSE_DIVISOR: u64 = 8;
 
 impl Engine {
-    /// Returns a plan due before a batch.
-    ///
-    /// Plans at the start, and at fourfold growth until the window is full, are made immediately. Later ones are
-    /// searched concurrently and adopted a fixed number of batches later: output must not depend on search speed.
+    /// Returns a plan due before a batch. Plans up to a full window are immediate; later ones are adopted a fixed
+    /// number of batches after their search, so that output does not depend on search speed.
     pub(crate) fn plan_if_due(&mut self, age_ms: i64) -> PlanningOutcome {
         if self.in_force.plan.version > self.durable.progress.plan_version {
-            // Adopted by an aborted attempt; durable with the release.
             return PlanningOutcome::with(self.in_force.plan.clone());
         }
         let batch = self.durable.progress.batches + 1;
@@ -66,13 +63,12 @@ impl Engine {
         PlanningOutcome::default()
     }
 
-    /// Returns whether the first batch makes the first plan, as in a file of one batch.
     pub(crate) fn plans_from_first(&self, retry: Option<&BatchIntent>) -> bool {
         let is_first = self.in_force.plan.version == 0 && self.planning.primed.is_none() && retry.is_none();
         self.settings.plans_from_first_batch && is_first
     }
 
-    /// Learns from the first batch and plans from it; this batch is never repeated.
+    /// This batch is never repeated.
     pub(crate) fn plan_from(&mut self, fresh: &CodeBatch) -> PlanningOutcome {
         let start = Instant::now();
         self.learning.sample.add(fresh, self.durable.progress.rows);
@@ -84,8 +80,7 @@ impl Engine {
         PlanningOutcome::with(self.activate_plan(plan, PlanReason::Start, start))
     }
 
-    /// Returns whether a stored plan fits the configuration: same groups, needed references `known`, same declared
-    /// rates of change, and permitted levels. Otherwise the next batch makes a new plan.
+    /// Requires the same groups and rates of change, references `known`, and permitted levels.
     pub(crate) fn is_usable_plan(&self, plan: &Plan, known: &[ReferenceCounts]) -> bool {
         let is_known = |p: &SensitiveProtection| known.iter().any(|r| r.attribute == p.attribute);
         let declares = |pace: &AttributeChangeRate| {
@@ -116,12 +111,11 @@ impl Engine {
         group.ladder.iter().all(|node| group.quasi.iter().zip(&node.levels).all(allows))
     }
 
-    /// Returns the drift from the plan's baseline, in bits.
     pub(crate) fn drift(&self) -> f64 {
         self.learning.model.drift().map_or(0.0, |(_, bits)| bits)
     }
 
-    /// Returns whether an attribute unstable at planning is now stable; checked once per window.
+    /// Checked once per window.
     fn has_stabilized(&self) -> bool {
         let since = self.durable.progress.rows - self.durable.progress.planned_rows;
         let windows = |rows: u64| rows / self.settings.planner.window_records as u64;
@@ -133,7 +127,7 @@ impl Engine {
             )
     }
 
-    /// Returns the records for which a primed plan stays. Zero if a privacy model needs references from the stream.
+    /// Returns 0 if a privacy model needs references from the stream.
     fn primed_rows(&self) -> u64 {
         let compares = self.in_force.protections.iter().any(SensitiveProtection::needs_reference);
         if self.in_force.plan.primed && !compares { self.in_force.plan.rows } else { 0 }
@@ -143,7 +137,6 @@ impl Engine {
         self.durable.progress.plan_version + 1
     }
 
-    /// Returns the trigger of a due plan.
     fn plan_trigger(&self, age_ms: i64) -> Option<PlanReason> {
         let (rows, planned) = (self.durable.progress.rows, self.durable.progress.planned_rows);
         let (window, threshold) = (self.settings.planner.window_records as u64, self.settings.drift);
@@ -163,7 +156,6 @@ impl Engine {
         }
     }
 
-    /// Starts a concurrent plan search, from `sample` or the current one.
     pub(crate) fn start_plan_search(&mut self, asked: SearchRequest, sample: Option<PlannerSample>) {
         let sample = sample.unwrap_or_else(|| self.learning.sample.clone());
         let version = self.next_version();
@@ -172,7 +164,6 @@ impl Engine {
             Some(PlanSearch::begin(asked, version, &self.shapes, sample, &self.coding.books, settings));
     }
 
-    /// Adopts the result of a search, if any.
     fn adopt_search_result(&mut self, search: PlanSearch) -> PlanningOutcome {
         let (why, start) = (search.asked.why, search.started);
         if let Some(plan) = search.wait(self.settings.search_budget) {
@@ -182,7 +173,6 @@ impl Engine {
         PlanningOutcome { plan: None, ended: true }
     }
 
-    /// Puts a plan into force, with current rates of change.
     fn activate_plan(&mut self, mut plan: Plan, why: PlanReason, start: Instant) -> Plan {
         if self.settings.repetition.max_delay_ms > 0 {
             let (window, crowd) = (self.learning.model.window(), self.settings.policy.k);
@@ -197,7 +187,6 @@ impl Engine {
         }
         let books = &self.coding.books;
         plan.suppress_shared_in_static_groups(|a| u8::try_from(books[a].levels() - 1).expect("hierarchies are low"));
-        // Group contents are not released in this mode.
         if !(self.settings.monitor && self.series.is_some()) {
             for doubt in schema_warnings::pace_warnings(&plan, &self.schema) {
                 SchemaWarning(doubt).emit(&self.telemetry);
@@ -242,7 +231,6 @@ impl Engine {
         self.show_plan();
     }
 
-    /// Shows plan and evidence on the status page.
     pub(crate) fn show_plan(&self) {
         let names: Vec<&str> = self.schema.attributes.iter().map(|a| a.name.as_str()).collect();
         let (plan, evidence) = (&self.in_force.plan, self.planning.evidence.as_ref());
@@ -257,7 +245,6 @@ impl Engine {
         self.telemetry.set_plan(page);
     }
 
-    /// Starts gathering evidence from the window, unless it is empty or a re-check is running.
     pub(crate) fn begin_recheck(&mut self) {
         if self.planning.recheck.as_ref().is_some_and(EvidenceRecheck::is_pending)
             || self.learning.model.window().rows() == 0
@@ -266,7 +253,7 @@ impl Engine {
         }
         self.learning.wait_for_model(&self.telemetry);
         if self.planning.recheck.is_none() {
-            // A device stores full windows only; byte limits may shorten them.
+            // A device stores full windows only.
             let limited = self.settings.model.value_bytes.is_some();
             let backend = if limited { BackendChoice::Cpu } else { self.settings.backend };
             let counting = StreamWindow::new(backend, shared_device);
@@ -318,7 +305,6 @@ impl Engine {
         }
     }
 
-    /// Sends released rows to a re-check with a window on a device.
     pub(crate) fn send_to_recheck(&self, fresh: &CodeBatch) {
         let Some(recheck) = self.planning.recheck.as_ref().filter(|recheck| recheck.follows()) else { return };
         let to = self.durable.progress.rows;
@@ -339,7 +325,7 @@ impl Engine {
         recheck.append_rows(arrival, self.learning.model.window().capacity());
     }
 
-    /// Copies the search input, without records that have no subject.
+    /// Omits records that have no subject.
     fn evidence_input(&self, recheck: &EvidenceRecheck) -> EvidenceInput {
         let window = self.learning.model.window();
         let (older, newer) = window.subjects();
@@ -373,8 +359,7 @@ impl Engine {
     }
 }
 
-/// Returns the groups that are static under `before` and not under `after`. Attributes without measurement count as
-/// static, so their first measurement loses no group.
+/// Groups that are static only under `before`. Unmeasured attributes count as static.
 fn lost_static_groups(before: &Plan, after: &Plan, schema: &Schema) -> Vec<StaticGroupLost> {
     let is_measured = |a: usize| before.paces.iter().any(|pace| pace.attribute == a && pace.share.is_some());
     let was_static = |name: &str| before.groups.iter().any(|group| group.name == name && before.is_static(group));
@@ -388,7 +373,6 @@ fn lost_static_groups(before: &Plan, after: &Plan, schema: &Schema) -> Vec<Stati
         .collect()
 }
 
-/// Keeps elements of rows with a subject.
 fn rows_with_subject<'a, T: Copy + 'a>(elements: impl Iterator<Item = &'a T>, counts: &[bool]) -> Vec<T> {
     elements.zip(counts).filter(|(_, counts)| **counts).map(|(element, _)| *element).collect()
 }

@@ -62,13 +62,10 @@ impl PlanSearch {
     }
 }
 
-/// Lowest scheduling priority ("nice" value).
 pub(crate) const LEAST_PRIORITY: i32 = 19;
 
-/// Maximum queued batches.
 const RECHECK_QUEUE_LEN: usize = 256;
 
-/// Thread that gathers evidence.
 pub(crate) struct EvidenceRecheck {
     work: Sender<RecheckTask>,
     answer: Receiver<Result<PlanEvidence, EvidenceError>>,
@@ -78,7 +75,6 @@ pub(crate) struct EvidenceRecheck {
     shared: Arc<RecheckProgress>,
 }
 
-/// State shared with the thread.
 #[derive(Default)]
 struct RecheckProgress {
     /// Needs every batch.
@@ -147,7 +143,6 @@ impl EvidenceRecheck {
     }
 }
 
-/// Runs until the engine is dropped.
 fn run_recheck(
     mut counting: StreamWindow,
     asked: &Receiver<RecheckTask>,
@@ -183,7 +178,6 @@ fn run_recheck(
     }
 }
 
-/// Reports device use since the last report.
 fn report_device_use(counting: &StreamWindow, told: &mut (DeviceUsage, u64), telemetry: &Telemetry) {
     let (used, fills) = (counting.usage(), counting.fills());
     if (used, fills) == *told {

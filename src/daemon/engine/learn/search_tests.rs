@@ -29,7 +29,6 @@ const SETTINGS: PlannerSettings = PlannerSettings {
 const ROWS: u64 = 200;
 const ATTRIBUTES: [usize; 3] = [0, 1, 2];
 
-/// Rows `from..to` of three columns.
 fn columns(from: u64, to: u64) -> Vec<Vec<Code>> {
     ATTRIBUTES.iter().map(|c| (from..to).map(|row| (row * 7919 % 31 % (*c as u64 * 3 + 2)) as Code).collect()).collect()
 }
@@ -100,7 +99,6 @@ fn recheck_device_use_is_reported_in_metrics() {
     assert_eq!((first.computed_by.as_str(), first.records), ("cuda", ROWS));
     assert!(bench.recheck.follows(), "the window is on the device");
     assert_eq!(bench.metric("throng_gpu_window_fills_total"), 1);
-    // Rounded: a small window shows as zero or one step.
     let taken = bench.device.allocated_bytes();
     assert!(taken > 0 && [0, 1 << 20].contains(&bench.metric("throng_gpu_memory_bytes")), "{taken}");
 
@@ -136,7 +134,7 @@ fn recheck_full_queue_does_not_block() {
     let mut bench = RecheckBench::new(BackendChoice::Device);
     bench.gather(ROWS);
     let most = SETTINGS.window_records;
-    // More rows than a window, faster than processed: some are skipped, yet evidence is correct.
+    // Faster than processed: some are skipped, yet evidence is correct.
     for from in (ROWS..20 * ROWS).step_by(2) {
         bench.recheck.append_rows(arrival(from, from + 2, 0), most);
         assert!(
@@ -148,7 +146,6 @@ fn recheck_full_queue_does_not_block() {
     let expected = cpu.gather(to);
     assert_eq!((found.records, &found.minimal_qids), (expected.records, &expected.minimal_qids));
     assert_eq!(bench.metric("throng_gpu_fallbacks_total"), 0);
-    // The CPU backend uses no device.
     assert!(!cpu.recheck.follows());
     assert_eq!(cpu.metric("throng_gpu_launches_total") + cpu.metric("throng_gpu_memory_bytes"), 0);
     assert_eq!(cpu.device.allocated_bytes(), 0);
@@ -203,7 +200,7 @@ impl BatchSink for DiscardingSink {
     }
 }
 
-/// One batch of visits with distinct lots; from the twentieth batch on, some lack a subject.
+/// From the twentieth batch on, some visits lack a subject.
 fn visits(batch: i64) -> InputBatch {
     let mut input = InputBatch::new(4, 0);
     let (from, to) = (batch * 40, batch * 40 + 40);
@@ -220,7 +217,6 @@ fn visits(batch: i64) -> InputBatch {
     input
 }
 
-/// Returns the evidence after a batch.
 fn evidence_after(engine: &mut Engine, batch: i64) -> PlanEvidence {
     let mut turn = Box::new(visits(batch)).into();
     engine
@@ -259,7 +255,6 @@ fn recheck_window_stays_on_device_through_expiry_and_renumbering() {
         assert_eq!((found.computed_by.as_str(), expected.computed_by.as_str()), ("cuda", "cpu"));
         assert_eq!(timeless(found), timeless(expected), "after batch {batch}");
         let renumbered = engine.planning.recheck.as_ref().map_or(0, |recheck| recheck.numbering);
-        // New rows are appended; renumbered codes need an upload.
         assert!(fills() <= 1 + renumbered, "{} fills after batch {batch}", fills());
         assert!(batch != 12 || (fills(), renumbered) == (1, 0), "expiry needs no upload");
     }

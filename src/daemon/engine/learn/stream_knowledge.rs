@@ -19,20 +19,18 @@ use throng_risk::multigrid::CoarseError;
 /// Records after which attributes without values are logged.
 const UNMET_REPORT_RECORDS: u64 = 1000;
 
-/// Model, sample and findings of the stream.
 pub(crate) struct StreamKnowledge {
     pub model: StreamModel,
     /// At most one batch behind the stream.
     pub model_size: ModelSize,
     pub sample: PlannerSample,
-    /// Distributions for which the plan in force was made.
+    /// Distributions of the plan in force.
     pub baseline: DriftBaseline,
     pub met: RunStatistics,
-    /// Record count at which unprotected values are next checked.
+    /// Record count of the next check for unprotected values.
     pub next_value_check: u64,
 }
 
-/// Creates the model at `progress`, with an empty window.
 pub(crate) fn new_model(
     schema: &Schema,
     shapes: &[GroupShape],
@@ -45,9 +43,7 @@ pub(crate) fn new_model(
 }
 
 impl StreamKnowledge {
-    /// Adds a released batch to the model; pairs are counted concurrently with the next batch.
-    ///
-    /// After one error the model is counted again; after two it stays empty until the next start.
+    /// Adds a released batch. After one error the model is counted again; after two it stays empty.
     pub fn learn(&mut self, fresh: &CodeBatch, books: &[Codebook], telemetry: &Telemetry) {
         self.wait_for_model(telemetry);
         if let Err(error) = self.model.learn(fresh, books) {
@@ -94,7 +90,7 @@ impl StreamKnowledge {
         }
     }
 
-    /// Returns whether the check of unprotected values is due: after the first batch, and after fourfold growth.
+    /// Returns whether the check of unprotected values is due.
     pub fn is_value_check_due(&mut self, rows: u64) -> bool {
         let is_due = rows >= self.next_value_check;
         if is_due {

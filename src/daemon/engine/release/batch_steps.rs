@@ -1,6 +1,5 @@
-//! Steps of a batch (`docs/internals/exactly-once.md`): gather, treat, verify, prepare, intend, deliver, apply.
-//!
-//! Each step consumes the previous result. Unverified batches cannot be intended, nor undelivered ones change state.
+//! Steps of a batch (`docs/internals/exactly-once.md`): gather, treat, verify, prepare, intend, deliver, apply. Each
+//! step consumes the previous result.
 
 use super::series_exchange::SeriesStepContext;
 use super::series_stream::{SeriesBatchInput, SeriesStep, SeriesStream, SourceEnd, StepError};
@@ -31,7 +30,6 @@ use throng_core::stream::release_sink::{AuditLine, BatchEnvelope, BatchSink, Del
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::raw_batch::RecordPosition;
 
-/// Changes made by a released batch.
 struct BatchEffects {
     verified: ReleasableBatch,
     /// Held parts, by row.
@@ -39,22 +37,17 @@ struct BatchEffects {
     report: BatchReport,
 }
 
-/// Verified batch with its pending changes.
 struct PreparedBatch<'a> {
     gathered: GatheredBatch<'a>,
     effects: BatchEffects,
     intent: BatchIntent,
     audit: Option<AuditLine>,
-    /// Records without a bucket, by series position.
     dropped: Vec<(RecordPosition, usize)>,
-    /// For series of another instance.
     contributions: Vec<Vec<u8>>,
     changes: ChangelogBatch,
-    /// Held rows of erased subjects.
     erased: HashSet<RecordPosition>,
 }
 
-/// Batch with its intent on disk.
 struct IntendedBatch<'b, 'a>(&'b PreparedBatch<'a>);
 
 struct DeliveredBatch<'a> {
@@ -62,7 +55,6 @@ struct DeliveredBatch<'a> {
     bytes_out: u64,
 }
 
-/// Returns whether more records can follow.
 fn source_end(order: &BatchInstruction<'_>) -> SourceEnd {
     match order.flush {
         _ if !order.flushes_delayed() => SourceEnd::Continues,
@@ -72,10 +64,8 @@ fn source_end(order: &BatchInstruction<'_>) -> SourceEnd {
 }
 
 impl Engine {
-    /// Treats, verifies, delivers and applies a batch. The `upcoming` batch is encoded during delivery.
-    ///
-    /// A retry reproduces the same bytes from the clock and ranges of its intent. It is treated again only if a class
-    /// has lost tenure.
+    /// Treats, verifies, delivers and applies a batch, while the `upcoming` batch is encoded. A retry reproduces the
+    /// same bytes, unless a class has lost tenure.
     ///
     /// # Errors
     /// See [`BatchError`]; nothing is released and no state changes.
@@ -88,7 +78,6 @@ impl Engine {
         now: impl Into<BatchTime>,
         upcoming: &mut dyn NextBatchSource,
     ) -> Result<(), BatchError> {
-        // A retry includes the same held rows.
         let settled: Option<HashSet<RecordPosition>> =
             retry.map(|intent| intent.settled.iter().map(|(_, at)| *at).collect());
         // Contributions alone complete no classes.
@@ -97,9 +86,7 @@ impl Engine {
         self.run_steps(turn, of, &BatchInstruction::new(flush, retry, now.into()), sink, upcoming)
     }
 
-    /// Settles held records of the matching partitions.
-    ///
-    /// Rows waiting for a delay are settled only at the end of the stream and at shutdown.
+    /// Settles held records of the matching partitions; delayed rows only at the end and at shutdown.
     pub fn settle(
         &mut self,
         of: impl Fn(RecordPosition) -> bool,
@@ -131,7 +118,6 @@ impl Engine {
         self.run_steps(&mut Box::new(input).into(), |_| false, order, sink, &mut NoNextBatch)
     }
 
-    /// Runs all steps, with due held records at places that match `of`.
     fn run_steps(
         &mut self,
         turn: &mut QueuedBatch,
@@ -150,7 +136,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Treats and verifies, while the rows are written to disk.
     fn treat_and_verify<'a>(
         &mut self,
         gathered: GatheredBatch<'a>,
@@ -168,7 +153,6 @@ impl Engine {
                 store.write_rows(sequence, rows.as_ref())
             });
             let mut treated = treatment.treat(gathered);
-            // Subjects of an old intent may have lost tenure.
             let is_late = order.retry.is_some() && order.now.age_ms > treated.gathered.age_ms;
             if is_late && treatment.verify(&mut treated, order.now.age_ms, true).is_err() {
                 // Class sizes have priority over identical bytes.
@@ -186,7 +170,7 @@ impl Engine {
         })
     }
 
-    /// Returns the contributions and closed buckets of a batch. Empty without series, and for erasures.
+    /// Empty without series, and for erasures.
     fn series_step(
         &mut self,
         gathered: &GatheredBatch<'_>,
@@ -219,7 +203,6 @@ impl Engine {
         self.process_empty(&BatchInstruction::new(Flush::Quiet, None, now.into()), sink)
     }
 
-    /// Computes intent, report and audit line.
     fn prepare<'a>(
         &mut self,
         verified: VerifiedBatch<'a>,
@@ -237,7 +220,6 @@ impl Engine {
         let (erased, dropped) = self.erased_rows(order);
         report.dropped += dropped;
         report.held -= dropped;
-        // Late, so that the previous batch's pairs are counted by now.
         let start = Instant::now();
         self.learning.wait_for_model(&self.telemetry);
         batch_report::measure_model(self, &mut report);
@@ -271,7 +253,6 @@ impl Engine {
         PreparedBatch { gathered, effects, intent, audit, dropped: uncounted, contributions, changes, erased }
     }
 
-    /// Builds the intent, which must be on disk before the release.
     fn intent(
         &mut self,
         gathered: &GatheredBatch<'_>,
@@ -318,7 +299,6 @@ impl Engine {
         }
     }
 
-    /// Returns the sampled rows of `fresh` in stored form.
     fn sampled(&self, fresh: &CodeBatch) -> Vec<StoredRow> {
         let first = self.durable.progress.rows;
         (0..fresh.rows())
@@ -359,7 +339,6 @@ impl Engine {
         after
     }
 
-    /// Writes the intent and delivers, while the `upcoming` batch is encoded.
     fn deliver<'a>(
         &mut self,
         mut prepared: PreparedBatch<'a>,
@@ -387,7 +366,6 @@ impl Engine {
         match delivered {
             Ok(()) => {
                 crash_point("delivered");
-                // For the status page.
                 if let Some(mut nothing) = nothing {
                     prepared.effects.verified.attach(nothing.take_series());
                 }
@@ -399,7 +377,6 @@ impl Engine {
         }
     }
 
-    /// Applies and reports a released batch; must not fail.
     fn apply(&mut self, delivered: DeliveredBatch<'_>) {
         let start = Instant::now();
         let DeliveredBatch { prepared: PreparedBatch { gathered, effects, intent, erased, .. }, bytes_out } = delivered;
@@ -440,7 +417,6 @@ impl Engine {
         if adopted {
             self.begin_recheck();
         }
-        // Rows before the window.
         let window = self.learning.model.window().rows() as u64;
         self.durable.store.prune_rows_before(self.durable.progress.rows - window);
         crash_point("applied");
@@ -452,7 +428,6 @@ impl Engine {
         batch_report::report_unprotected_values(self);
     }
 
-    /// Forgets rows that neither the sample nor a search needs.
     fn prune_sample(&mut self) {
         let sample = &self.learning.sample;
         if sample.rows() > 0 {
@@ -470,7 +445,7 @@ impl<'a> PreparedBatch<'a> {
 }
 
 impl IntendedBatch<'_, '_> {
-    /// Delivers the batch, or only `without_lines` in monitoring mode.
+    /// `without_lines` is delivered in monitoring mode.
     fn deliver(
         &self,
         sink: &mut dyn BatchSink,

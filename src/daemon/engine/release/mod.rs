@@ -1,4 +1,4 @@
-//! Treatment, verification and delivery of a batch, and the statistics of its cohorts.
+//! Treatment, verification, delivery and series of a batch.
 
 pub(crate) mod batch_steps;
 pub(crate) mod series_exchange;

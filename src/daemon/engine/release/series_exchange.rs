@@ -1,4 +1,4 @@
-//! Exchange of series contributions between instances (`docs/internals/exactly-once.md`); one instance owns the cohorts.
+//! Exchange of series contributions (`docs/internals/exactly-once.md`); one instance owns the cohorts.
 
 use crate::daemon::state::entries::{EntryCodec, UnreadableEntry};
 use crate::daemon::state::records::BatchIntent;
@@ -12,25 +12,23 @@ use throng_core::series::{
 use throng_core::stream::input_batch::{InputBatch, InputPartition};
 use throng_core::values::code_batch::CodeBatch;
 
-/// Maximum message bytes; brokers accept one megabyte by default.
+/// Brokers accept one megabyte by default.
 const MAX_MESSAGE: usize = 500_000;
 
-/// Sums of erased subjects are dropped up to this time after the erasure, because instance clocks differ.
+/// Margin for erased subjects, because instance clocks differ.
 const ERASED_SUM_MARGIN_MS: i64 = 300_000;
 
-/// Validity of an idle result.
 const IDLE_VALIDITY: Duration = Duration::from_secs(5);
 
-/// Contribution topic, read by one instance of a group.
 pub(crate) struct ContributionExchange {
-    /// Its owner has the cohorts.
+    /// Partition whose owner has the cohorts.
     pub place: InputPartition,
     pub sources: Vec<InputPartition>,
     pub idle: Option<IdleSources>,
     pub codec: EntryCodec,
 }
 
-/// Source partitions without an unread record, each with the offset after its last contribution.
+/// Source partitions without an unread record, with the offset after their last contribution.
 #[derive(Clone, Debug)]
 pub struct IdleSources {
     /// Query time.
@@ -44,7 +42,7 @@ pub struct IdleSources {
 }
 
 impl ContributionExchange {
-    /// Returns idle partitions at `position`. Old results are ignored, because unread records may have arrived.
+    /// Returns idle partitions at `position`. Old results are ignored.
     pub fn idle_at(&self, position: i64) -> BTreeMap<InputPartition, i64> {
         let Some(idle) = self.idle.as_ref().filter(|idle| idle.asked.elapsed() < IDLE_VALIDITY) else {
             return BTreeMap::new();
@@ -60,7 +58,6 @@ impl ContributionExchange {
         known.into_iter().collect()
     }
 
-    /// Returns sealed contributions by source partition.
     pub(crate) fn contributions(
         &self,
         terms: &AllSeriesTerms,
@@ -83,7 +80,7 @@ impl ContributionExchange {
         Ok(parts.map(|part| codec.seal_contributions(&identity, &part)).collect())
     }
 
-    /// Returns received contributions without erased subjects; unreadable ones are skipped.
+    /// Unreadable contributions are skipped.
     pub(crate) fn received(
         &self,
         terms: &AllSeriesTerms,
@@ -127,7 +124,6 @@ impl ContributionExchange {
 )]
 pub(crate) struct SeriesMismatch;
 
-/// Input of one series step.
 pub(crate) struct SeriesStepContext<'a> {
     /// Owner of the cohorts.
     pub has_cohorts: bool,

@@ -20,13 +20,11 @@ use throng_core::values::json::unquoted;
 use throng_core::values::moment;
 use throng_core::values::raw_batch::RecordPosition;
 
-/// Series terms and state.
 pub(crate) struct SeriesStream {
     terms: Arc<AllSeriesTerms>,
     state: SeriesState,
     /// Subjects in published sets.
     represented: u64,
-    /// Counts of earlier jobs, excluded from figures; zero for a stream.
     before: Vec<SeriesCounts>,
     draws: KeyedDigest,
     numbers: NumberCache,
@@ -45,7 +43,6 @@ pub(crate) enum SourceEnd {
     Ended,
 }
 
-/// Batch as read and as encoded.
 #[derive(Clone, Copy)]
 pub(crate) struct SeriesBatchInput<'a> {
     pub input: &'a InputBatch,
@@ -54,7 +51,6 @@ pub(crate) struct SeriesBatchInput<'a> {
     pub numbering: u64,
 }
 
-/// Result of one batch.
 #[derive(Default)]
 pub(crate) struct SeriesStep {
     /// Verified rows and state changes; `None` without cohorts or contributions.
@@ -63,7 +59,7 @@ pub(crate) struct SeriesStep {
     pub dropped: Vec<(RecordPosition, usize)>,
     /// Sealed, for the owner of the cohorts.
     pub contributions: Vec<Vec<u8>>,
-    /// Idle partitions, and all partitions.
+    /// Idle partitions.
     pub idle: BTreeMap<InputPartition, i64>,
     pub sources: Vec<InputPartition>,
 }
@@ -76,7 +72,6 @@ pub(crate) enum StepError {
     OtherSeries(#[from] SeriesMismatch),
 }
 
-/// Parsed numbers by attribute and code, for one numbering.
 #[derive(Default)]
 struct NumberCache {
     numbering: u64,
@@ -85,7 +80,6 @@ struct NumberCache {
 }
 
 impl NumberCache {
-    /// Returns a column's numbers, NaN if missing.
     fn column(&mut self, attribute: usize, codes: &[Code], book: &Codebook, read: fn(&str) -> Option<f64>) -> Vec<f64> {
         let known = self.numbers.entry(attribute).or_default();
         known.resize(known.len().max(book.codes()), None);
@@ -99,7 +93,6 @@ impl NumberCache {
     }
 }
 
-/// Parses a canonical date or timestamp.
 fn milliseconds(canonical: &str) -> Option<f64> {
     unquoted(canonical).and_then(|text| moment::parse(&text)).map(|time| time as f64)
 }
@@ -108,8 +101,7 @@ fn parsed(canonical: &str) -> Option<f64> {
     canonical.parse().ok()
 }
 
-/// Parses uncovered numbers or times again: outside the hierarchy's range, or dictionary full. Numbers missing from a
-/// list stay missing.
+/// Numbers missing from a list stay missing.
 fn reparse_uncovered(batch: SeriesBatchInput<'_>, attribute: usize, read: fn(&str) -> Option<f64>, values: &mut [f64]) {
     let SeriesBatchInput { input, rows, books, .. } = batch;
     let described = books[attribute].attribute();
@@ -132,7 +124,6 @@ fn reparse_uncovered(batch: SeriesBatchInput<'_>, attribute: usize, read: fn(&st
     }
 }
 
-/// Counts subjects in published sets.
 fn people_in_sets<'a>(cohorts: impl Iterator<Item = &'a CohortState>) -> u64 {
     let in_a_set = |cohort: &'a CohortState| {
         let published = cohort.sets.iter().flatten().fold(0, |all, set| all | set);
@@ -156,24 +147,22 @@ impl SeriesStream {
         }
     }
 
-    /// Exchanges contributions through partition `place`; `sources` are the source's partitions.
+    /// `sources` are the source's partitions.
     pub(crate) fn exchange_through(&mut self, place: InputPartition, sources: Vec<InputPartition>, codec: EntryCodec) {
         self.exchange = Some(ContributionExchange { place, sources, idle: None, codec });
     }
 
-    /// Returns the contribution partition; its owner has the cohorts.
     pub(crate) fn place(&self) -> Option<InputPartition> {
         self.exchange.as_ref().map(|exchange| exchange.place)
     }
 
-    /// Excludes idle partitions from delaying buckets.
     pub(crate) fn note_idle(&mut self, idle: IdleSources) {
         if let Some(exchange) = &mut self.exchange {
             exchange.idle = Some(idle);
         }
     }
 
-    /// Returns partitions that delay buckets passed by enough subjects, with offsets.
+    /// Partitions that delay buckets passed by enough subjects, with offsets.
     pub(crate) fn partitions_delaying_buckets(&self) -> BTreeMap<InputPartition, i64> {
         let waits = |exchange: &ContributionExchange| {
             self.state.head.delaying_partitions(&self.terms, &exchange.all_sources(&self.state.head))
@@ -181,7 +170,6 @@ impl SeriesStream {
         self.exchange.as_ref().map(waits).unwrap_or_default()
     }
 
-    /// Returns whether buckets can close without further contributions.
     pub(crate) fn has_due(&self, position: i64) -> bool {
         let head = &self.state.head;
         let is_due = |exchange: &ContributionExchange| {
@@ -218,12 +206,10 @@ impl SeriesStream {
         self.represented = people_in_sets(self.state.cohorts.values());
     }
 
-    /// Returns whether rows were published, also by earlier runs.
     pub(crate) fn has_published(&self) -> bool {
         self.state.head.totals().rows > 0
     }
 
-    /// Returns counts of published rows.
     pub(crate) fn published(&self) -> SeriesPublished {
         let counts = self.counts(&self.state.head, self.represented, self.state.people.len() as u64);
         let is_empty = self.terms.cohorts.is_batch && counts.rows == 0 && counts.rows_before == 0;
@@ -231,7 +217,6 @@ impl SeriesStream {
         SeriesPublished { too_short: too_short.map(|(most, needed)| TooFewBuckets { most, needed }), ..counts }
     }
 
-    /// Returns the counts after `changes`.
     pub(crate) fn published_after(&self, changes: &SeriesChanges) -> SeriesPublished {
         let represented = if changes.cohorts.is_empty() {
             self.represented
@@ -246,7 +231,7 @@ impl SeriesStream {
         self.counts(&changes.head, represented, (known.len() + new) as u64)
     }
 
-    /// Sets and noisy rows may contain the same subjects: the greater number counts.
+    /// Sets and noisy rows may share subjects: the greater number counts.
     fn counts(&self, head: &SharedSeriesState, in_sets: u64, people_seen: u64) -> SeriesPublished {
         let counts: Vec<SeriesCounts> =
             head.counts.iter().zip(&self.before).map(|(now, before)| now.since(before)).collect();
@@ -275,7 +260,7 @@ impl SeriesStream {
         }
     }
 
-    /// Returns whether all buckets close: the end of a job, or of a stream without stored state.
+    /// At the end of a job, or of a stream without stored state.
     pub(crate) fn closes_all(&self, end: SourceEnd) -> bool {
         match end {
             SourceEnd::Continues => false,
@@ -288,8 +273,7 @@ impl SeriesStream {
         !self.state.open.is_empty()
     }
 
-    /// Returns contributions, verified rows of closed buckets, and state changes. A retry uses the idle partitions of
-    /// its first attempt. Only an owner of cohorts publishes.
+    /// Only an owner of cohorts publishes.
     pub(crate) fn step(
         &mut self,
         batch: SeriesBatchInput<'_>,
@@ -299,7 +283,7 @@ impl SeriesStream {
     ) -> Result<SeriesStep, StepError> {
         let is_end = self.closes_all(end);
         let readings = self.readings(batch);
-        // Device clocks may be ahead by the lateness; later times would close buckets of later jobs.
+        // Later times would close buckets of later jobs.
         let tolerance_ms = self.terms.series.iter().map(|series| series.lateness_ms).min().unwrap_or(0);
         let clock_ms = Some(batch_clock_ms.saturating_add(tolerance_ms));
         let Some(exchange) = &self.exchange else {
@@ -320,7 +304,6 @@ impl SeriesStream {
         Ok(SeriesStep { published: Some(published), contributions, idle, sources, ..SeriesStep::default() })
     }
 
-    /// Returns verified rows, state changes, and dropped records.
     fn publish(
         &self,
         readings: &SeriesReadings,
@@ -364,7 +347,7 @@ impl SeriesStream {
         SeriesReadings { subjects: fresh.subjects.clone(), times, values, strata, received: None }
     }
 
-    /// Returns labels of subjects with an unknown stratum, from their first complete records.
+    /// From the first complete records of subjects with an unknown stratum.
     fn strata(&self, fresh: &CodeBatch, books: &[Codebook], terms: &CohortTerms) -> BTreeMap<u64, Vec<String>> {
         let mut strata = BTreeMap::new();
         if terms.strata.is_empty() {

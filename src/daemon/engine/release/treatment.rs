@@ -1,7 +1,5 @@
-//! Treatment and verification of a batch.
-//!
-//! Their searches differ: the recount may exceed its step limit for a pair of groups. The lighter group is then left
-//! out, as if the counting guard had withdrawn it.
+//! Treatment and verification of a batch. If the recount exceeds its step limit for a pair of groups, the lighter group
+//! is left out.
 
 use crate::daemon::engine::core::ActivePlan;
 use crate::daemon::engine::gather::gathered_batch::GatheredBatch;
@@ -23,15 +21,13 @@ pub(crate) struct TreatedBatch<'a> {
     pub proposal: Proposal,
 }
 
-/// Batch with verified lines.
 pub(crate) struct VerifiedBatch<'a> {
     pub gathered: GatheredBatch<'a>,
-    /// Without lines: these moved to `verified`.
+    /// Without the lines in `verified`.
     pub proposal: Proposal,
     pub verified: ReleasableBatch,
 }
 
-/// Engine parts for treatment and verification.
 pub(crate) struct BatchTreatment<'a> {
     pub in_force: &'a ActivePlan,
     pub books: &'a [Codebook],
@@ -48,7 +44,6 @@ impl BatchTreatment<'_> {
         TreatedBatch { gathered, proposal }
     }
 
-    /// Proposes lines; `mask` selects contributing rows.
     fn propose(&self, gathered: &GatheredBatch<'_>, mask: &GroupMask) -> Proposal {
         let ActivePlan { plan, names, protected, .. } = self.in_force;
         let GatheredBatch { batch, waited, flush, age_ms, .. } = gathered;
@@ -60,8 +55,7 @@ impl BatchTreatment<'_> {
         )
     }
 
-    /// Verifies at `age_ms`, and treats again without one group of an unjudged pair. `keeps`: the lines are needed
-    /// again.
+    /// Verifies at `age_ms`; without one group of an unjudged pair. `keeps`: the lines are needed again.
     pub fn verify(
         &self,
         treated: &mut TreatedBatch<'_>,
@@ -114,7 +108,6 @@ impl BatchTreatment<'_> {
     }
 }
 
-/// Returns the group with fewer released cells.
 fn lighter_group(proposal: &Proposal, plan: &Plan, [one, other]: [usize; 2]) -> usize {
     let says = |group: usize| {
         let group = &plan.groups[group];

@@ -11,8 +11,7 @@ use throng_core::treatment::batch_treatment::{GroupNames, ProtectedAttribute};
 use throng_core::values::codebook::Codebook;
 use throng_core::values::subjects_by_value::SubjectsByValue;
 
-/// Returns the terms of every group. `protections` include their reference distribution, or an empty one. Ladders are
-/// included for the recount of exclusions.
+/// Returns the terms of every group.
 pub fn group_terms(
     plan: &Plan,
     names: &GroupNames,
@@ -71,7 +70,6 @@ fn protected_terms(
 }
 
 impl ActivePlan {
-    /// Prepares treatment and verification for `plan`.
     pub(crate) fn prepare_protections(&mut self, plan: &Plan, books: &mut [Codebook], max_lines: usize) {
         let mut protections: Vec<(SensitiveProtection, ClosenessReference)> =
             Vec::with_capacity(self.protections.len());
@@ -92,7 +90,7 @@ impl ActivePlan {
         }
         let protected = |(protection, reference): &(SensitiveProtection, ClosenessReference)| ProtectedAttribute {
             attribute: protection.attribute,
-            // Ranges were checked before; unjudged values are not shown.
+            // Unjudged values are not shown.
             judge: ProtectionJudge::new(protection, Some(reference)).unwrap_or(None),
         };
         self.protected = protections.iter().map(protected).collect();

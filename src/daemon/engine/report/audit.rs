@@ -1,9 +1,8 @@
-//! Audit records: one plain JSON line per committed batch, written in the transaction of the batch
-//! (`sink.audit_topic`) or next to the outputs of a file run (`sink.audit_file`).
+//! Audit records: one plain JSON line per committed batch, in its transaction (`sink.audit_topic`) or next to the
+//! outputs (`sink.audit_file`).
 //!
-//! A record contains no value of the data. Its counts by outcome are those that the status page shows exactly
-//! (decision 0025). The smallest class size of each group is capped at the required one, as on the page: a larger
-//! number would reveal the size of one class.
+//! A record contains no value of the data. Its counts by outcome are exact on the status page too (decision 0025). The
+//! smallest class size is capped at the required one: a larger number would reveal the size of one class.
 
 use crate::config::{Config, SourceKind};
 use crate::daemon::state::records::OffsetRange;
@@ -179,12 +178,12 @@ pub(crate) struct AuditedBatch<'a> {
     pub unreadable: u64,
     /// Rows of series after the batch; `None` without series.
     pub series: Option<SeriesPublished>,
-    /// Names of the groups, in the order of `verified`.
+    /// Group names, in the order of `verified`.
     pub groups: Vec<&'a str>,
 }
 
 impl Auditor {
-    /// Creates the auditor of the state `instance`; `None` if no audit records are configured.
+    /// Creates the auditor of the state `instance`, if configured.
     pub fn new(config: &Config, policy: &PolicyDigest, instance: &str) -> Option<Self> {
         config.sink.is_audited().then(|| Self {
             policy: policy.to_string(),
@@ -244,12 +243,11 @@ impl Auditor {
     }
 }
 
-/// Collects non-zero counts by reason.
 fn by_reason<L: Label>(counts: impl Iterator<Item = (L, u64)>) -> BTreeMap<String, u64> {
     counts.filter(|(_, records)| *records > 0).map(|(reason, n)| (reason.as_str().to_owned(), n)).collect()
 }
 
-/// Returns the JSON Schema of audit records, as checked in at `schemas/audit-record.schema.json`.
+/// Returns the JSON Schema in `schemas/audit-record.schema.json`.
 pub fn audit_record_schema() -> String {
     let mut schema = schemars::schema_for!(AuditRecord);
     schema.insert("title".to_owned(), "Audit record of a committed batch".into());

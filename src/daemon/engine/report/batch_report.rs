@@ -1,4 +1,4 @@
-//! Report of one batch: outcomes and risk before and after.
+//! Report of one batch: outcomes and risk.
 
 use crate::daemon::engine::core::Engine;
 use crate::daemon::engine::gather::gathered_batch::GatheredBatch;
@@ -53,7 +53,6 @@ pub(crate) fn build_report(
         let number = u32::try_from(row).unwrap_or(u32::MAX);
         let remains = remaining.get(&number);
         if let Some(wait) = remains {
-            // Other fragments may stay held.
             report.released += u64::from(wait.released && !was_released);
             continue;
         }
@@ -112,7 +111,6 @@ pub(crate) fn measure_model(engine: &Engine, report: &mut BatchReport) {
     report.model_left_out_pairs = model.left_out_pairs as u64;
 }
 
-/// Completes and emits the report.
 pub(crate) fn emit_report(engine: &Engine, mut report: BatchReport, oldest_ms: Option<i64>) {
     report.append_to_commit_seconds = oldest_ms.map(|oldest| (clock::now_ms() - oldest).max(0) as f64 / 1000.0);
     report.sequence = engine.durable.progress.sequence;
@@ -151,8 +149,7 @@ pub(crate) fn report_wrong_types(engine: &Engine, rejected: &[RejectedRecord]) {
     }
 }
 
-/// Reports unprotected values: after the first batch, and after fourfold growth. Values with a form that
-/// identifies a person are reported immediately.
+/// Attributes with identifying forms are reported immediately.
 pub(crate) fn report_unprotected_values(engine: &mut Engine) {
     let due = engine.learning.is_value_check_due(engine.durable.progress.rows);
     for (attribute, book) in engine.coding.books.iter().enumerate() {
@@ -172,8 +169,7 @@ pub(crate) fn report_full_supporters(engine: &Engine, rows: usize) {
     }
 }
 
-/// Computes the prosecutor's risk from raw values of `quasi`: 1 / subjects with the same values in this batch.
-/// Records without a subject have risk 1.
+/// Prosecutor's risk: 1 / subjects with the same raw values of `quasi` in this batch; 1 without a subject.
 fn risk_before(batch: &CodeBatch, quasi: &[usize], books: &[Codebook], k: usize) -> RiskFigures {
     let rows = batch.rows();
     if rows == 0 {

@@ -1,12 +1,10 @@
-//! Records n(u) per value of the window, the basis of drift.
+//! Records n(u) per window value, the basis of drift.
 
 use throng_core::values::codebook::Code;
 use throng_risk::adjacency::{Adjacency, MAX_CODES};
 
-/// Occurrences of each value in the window.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ValueMarginals {
-    /// By attribute position, then code.
     counts: Vec<Vec<u64>>,
     records: u64,
 }
@@ -65,7 +63,7 @@ impl ValueMarginals {
         self.records = self.records.saturating_sub(rows);
     }
 
-    /// Renumbers codes; `map` is old → new. Values missing from it are dropped.
+    /// Renumbers codes; `map` is old → new. Missing values are dropped.
     pub fn remap(&mut self, place: usize, map: &[Code]) {
         let mut renumbered = Vec::new();
         for (code, n) in self.counts[place].iter().enumerate().filter(|(_, n)| **n > 0) {

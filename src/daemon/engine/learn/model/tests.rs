@@ -30,10 +30,8 @@ fn batch(rows: &[[u8; WIDTH]], books: &mut [Codebook]) -> CodeBatch {
     batch
 }
 
-/// Records by attribute and text.
 type ValueOccurrences = BTreeMap<(usize, String), u64>;
 
-/// The last rows, counted directly.
 fn window_by_definition(stream: &[Vec<[u8; WIDTH]>], capacity: usize) -> (ValueOccurrences, u64) {
     let rows: Vec<&[u8; WIDTH]> = stream.iter().flatten().collect();
     let rows = &rows[rows.len().saturating_sub(capacity)..];
@@ -46,7 +44,6 @@ fn window_by_definition(stream: &[Vec<[u8; WIDTH]>], capacity: usize) -> (ValueO
     (occurrences, rows.len() as u64)
 }
 
-/// Adjacency of all attributes, also derived ones.
 fn full_adjacency(model: &StreamModel) -> Adjacency {
     model.adjacency().to_fine_adjacency().expect("a sound model")
 }
@@ -62,7 +59,6 @@ fn counted_values(model: &mut StreamModel, books: &[Codebook]) -> (ValueOccurren
     (occurrences, model.counted().records())
 }
 
-/// Edges by the texts of their values.
 fn edges(model: &mut StreamModel, books: &[Codebook]) -> BTreeMap<(usize, String, usize, String), u64> {
     model.wait_for_pairs().expect("room");
     let text = |node: ValueNode| books[node.attribute].canonical(node.code).to_owned();
@@ -77,7 +73,6 @@ fn streams() -> impl Strategy<Value = Vec<Vec<[u8; WIDTH]>>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Counts equal the window, and a restart has the same model.
     #[test]
     fn model_after_each_batch_and_restart_equals_window(
         stream in streams(),
@@ -102,7 +97,6 @@ proptest! {
                 model.coarsen();
             }
             model.observe_first_batch(&batch);
-            // Stored state of this batch.
             let (derived, left_out) = (model.derived(), model.counted().left_out_pairs());
             model.learn(&batch, &known).expect("room");
             first += batch.rows() as u64;
@@ -128,7 +122,6 @@ proptest! {
         }
     }
 
-    /// Compaction changes codes but no counts.
     #[test]
     fn model_counts_after_dictionary_compaction_are_unchanged(stream in streams(), capacity in 1_usize..20) {
         let settings = ModelSettings { window_records: capacity, max_edges: 1 << 20, value_bytes: None };
@@ -152,7 +145,7 @@ proptest! {
 }
 
 proptest! {
-    /// The window is the longest suffix within the byte limit, regardless of codes and surplus stored rows.
+    /// The window is the longest suffix within the byte limit.
     #[test]
     fn window_with_byte_limit_depends_only_on_stream(
         stream in streams(),
@@ -196,7 +189,6 @@ proptest! {
             let (_, records) = self::counted_values(&mut model, &known);
             prop_assert_eq!(records, expected.len() as u64, "what has left is counted no more");
             if number == restart {
-                // All rows of the stream, block by block.
                 let (mut again, mut others) = (new(first), books());
                 for block in &blocks {
                     again.restore(block, &mut others).expect("a block of these attributes");
@@ -236,7 +228,7 @@ fn model_pair_omitted_before_restart_stays_omitted() {
     assert_eq!(again.counted().left_out_pairs(), left_out);
 }
 
-/// ZIP and office determine each other: only one is counted, until a ZIP has two offices.
+/// ZIP and office determine each other, until a ZIP has two offices.
 #[test]
 fn model_identical_attributes_are_counted_once() {
     // 60 ZIPs × 7 signs: with offices too many edges.

@@ -1,22 +1,16 @@
-//! Dictionary bytes of window values, and records that fit a limit.
-//!
-//! The window keeps the most recent records with distinct values within the limit. Weights depend on text and not on
-//! codes, so a restart drops the same records.
+//! Dictionary bytes of window values. Weights depend on text, so a restart drops the same records.
 
 use throng_core::values::code_batch::CodeBatch;
 use throng_core::values::codebook::{Code, Codebook};
 use throng_core::values::record_window::RecordWindow;
 
-/// Byte count of window values.
 pub(super) struct WindowWeight {
-    /// Maximum bytes.
     most: u64,
     bytes: u64,
     /// Records per value, by attribute position, then code.
     holders: Vec<Vec<u32>>,
 }
 
-/// Records dropped for room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EvictedRecords {
     /// Oldest of the window.
@@ -31,8 +25,8 @@ impl WindowWeight {
         Self { most, bytes: 0, holders: vec![Vec::new(); attributes] }
     }
 
-    /// Adds `batch`, and drops the oldest records beyond the byte limit or `capacity`; one always remains.
-    /// `attributes` are ascending.
+    /// Adds `batch`, and drops the oldest records beyond the byte limit or `capacity`; one always remains. `attributes`
+    /// are ascending.
     pub fn make_room_for(
         &mut self,
         window: &RecordWindow,
