@@ -34,7 +34,7 @@ pub fn reference_markdown() -> String {
         "# Configuration\n\n<!-- Generated from the doc comments in src/config; do not edit. \
          `THRONG_BLESS=1 cargo test --lib config` regenerates it. -->\n\n",
     );
-    push_paragraph(&mut page, schema["words"].as_str().unwrap_or_default());
+    push_paragraph(&mut page, schema["description"].as_str().unwrap_or_default());
     page.push_str(OVERRIDES);
     for section in &sections {
         let (heading, keys) = match &section.shape {

@@ -224,7 +224,14 @@ pub(super) fn nesting(text: &str) -> usize {
     while let Some(&byte) = bytes.get(at) {
         at += 1;
         match (byte, bytes.get(at)) {
-            // `#` begins a comment only in option values, so its brackets are counted.
+            // Only option values have these comments, so opening brackets count, and nothing else on the line.
+            (b'#', _) => {
+                while let Some(&inner) = bytes.get(at).filter(|inner| **inner != b'\n') {
+                    at += 1;
+                    depth += usize::from(matches!(inner, b'{' | b'[' | b'<' | b'('));
+                }
+                deepest = deepest.max(depth);
+            }
             (b'/', Some(b'/')) => at += bytes[at..].iter().position(|b| *b == b'\n').unwrap_or(bytes.len() - at),
             (b'/', Some(b'*')) => {
                 at += 1;

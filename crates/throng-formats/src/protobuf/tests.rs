@@ -383,6 +383,7 @@ fn comments_and_strings_do_not_count_as_nesting() {
     assert_eq!(nesting_of("a { b [ ( ) ] }"), 3);
     assert_eq!(nesting_of("// {{{\n/* {{{ \n {{ */ { '{{{' \"{{\\\"{{\" }"), 1);
     assert_eq!(nesting_of("{ // }\n { // }\n {"), 3);
+    assert_eq!(nesting_of("{ # /* \n { # ' \n { # // [ \n [ */"), 5, "nothing of such a comment hides brackets");
 }
 
 fn nesting_of(text: &str) -> usize {
