@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use support::crash_points::{self, kill_at};
-use support::daemon::{self, Daemon, Dice, Stage, finish, payload, records, scratch};
-use support::kafka::{Broker, Stored, unique};
+use support::daemon::{self, Dice, Stage, TestDaemon, finish, payload, records, scratch};
+use support::kafka::{Stored, TestCluster, unique};
 
 use crate::support;
 
 const BATCH: usize = 40;
 
-fn stage(broker: &Broker, hold: usize) -> (Stage<'_>, String) {
+fn stage(broker: &TestCluster, hold: usize) -> (Stage<'_>, String) {
     let stage = Stage::new(broker, 1).with_static_membership();
     let audit = unique("audit");
     broker.create_topic(&audit, 1, true);
@@ -101,7 +101,7 @@ fn comparable(mut record: Value) -> Value {
 
 #[test]
 fn committed_batch_has_one_audit_record_that_matches_the_output() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let (stage, audit) = stage(broker, 2);
     let total = 8 * BATCH;
     broker.produce_records(&stage.raw, &records(52, 0, total, 1));
@@ -126,7 +126,7 @@ fn committed_batch_has_one_audit_record_that_matches_the_output() {
 
 #[test]
 fn kill_at_any_point_keeps_audit_records_unchanged() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let total = 45 * BATCH;
     let (calm, calm_audit) = stage(broker, 0);
     broker.produce_records(&calm.raw, &records(53, 0, total, 1));
@@ -167,7 +167,7 @@ fn file_run_writes_one_audit_record_per_batch() {
     let text = std::fs::read_to_string(&config).expect("the configuration");
     let text = text.replace("max_lines_per_subject = 0", "max_lines_per_subject = 1");
     std::fs::write(&config, text).expect("the configuration");
-    let mut daemon = Daemon::start(&config, &[], None);
+    let mut daemon = TestDaemon::start(&config, &[], None);
     assert!(daemon.wait().success(), "{}", daemon.said());
     let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).expect("a file");
     let (audit, schema) = (read("out.audit"), schema());
@@ -192,7 +192,7 @@ fn file_run_writes_one_audit_record_per_batch() {
 
 #[test]
 fn threat_31_audit_record_contains_no_data_values() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let (stage, audit) = stage(broker, 2);
     let total = 4 * BATCH;
     broker.produce_records(&stage.raw, &records(55, 0, total, 1));
@@ -225,7 +225,7 @@ fn threat_31_audit_record_contains_no_data_values() {
 
 #[test]
 fn missing_audit_topic_is_named_at_startup() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let (stage, _) = stage(broker, 0);
     configure(&stage, "no-such-topic", 0);
     let mut daemon = stage.start("only", None);

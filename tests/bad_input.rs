@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::process::Command;
 use std::time::Duration;
 use support::binary::{Account, Place, Process, get};
-use support::kafka::{Broker, unique};
+use support::kafka::{TestCluster, unique};
 use support::ports::free_port;
 use support::schemas::schema;
 use support::stand::{Fault, Stand, record};
@@ -468,7 +468,7 @@ fn unreachable_broker_keeps_the_daemon_waiting() {
 
 #[test]
 fn missing_topics_are_named() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let (raw, clean, dead, changelog) = (unique("raw"), unique("clean"), unique("dead"), unique("changelog"));
     let place = Place::new(SCHEMA, "");
     let bootstrap = broker.bootstrap();

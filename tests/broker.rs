@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::producer::Producer;
 use rdkafka::{ClientConfig, Offset, TopicPartitionList};
-use support::kafka::{Broker, Record, send, unique};
+use support::kafka::{Record, TestCluster, send, unique};
 use throng_core::release::verified_batch::ReleasableBatch;
 use throng_core::stream::release_sink::{BatchEnvelope, BatchSink, DeliveryError};
 use throng_kafka::connection::KafkaCluster;
@@ -29,7 +29,7 @@ fn record(payload: &str) -> Record {
 
 #[test]
 fn aborted_transaction_is_hidden_from_committed_readers() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let topic = unique("isolation");
     broker.create_topic(&topic, 1, false);
     let producer = broker.transactional(&unique("writer"));
@@ -50,7 +50,7 @@ fn aborted_transaction_is_hidden_from_committed_readers() {
 
 #[test]
 fn offsets_are_committed_only_with_their_transaction() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let (topic, group) = (unique("offsets"), unique("group"));
     broker.create_topic(&topic, 2, false);
     let producer = broker.transactional(&unique("writer"));
@@ -78,7 +78,7 @@ fn offsets_are_committed_only_with_their_transaction() {
 
 #[test]
 fn record_metadata_and_tombstones_are_stored_unchanged() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let topic = unique("shape");
     broker.create_topic(&topic, 2, true);
     let written = Record {
@@ -101,7 +101,7 @@ fn record_metadata_and_tombstones_are_stored_unchanged() {
 
 #[test]
 fn killed_broker_restarts_with_its_records() {
-    let Some(broker) = Broker::start() else { return };
+    let Some(broker) = TestCluster::start() else { return };
     broker.create_topic("kept", 1, false);
     broker.produce("kept", vec![(None, Some(b"before".to_vec()))]);
     let log = broker.log();
@@ -121,7 +121,7 @@ fn killed_broker_restarts_with_its_records() {
 
 #[test]
 fn batch_aborted_with_queued_messages_keeps_the_sink_usable() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let (source, changelog, id) = (unique("source"), unique("changelog"), unique("sink"));
     let group = unique("group");
     broker.create_topic(&source, 1, false);

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use support::binary::{Place, Process, series};
 use support::canaries::{Canaries, hex};
-use support::kafka::{Broker, Record, unique};
+use support::kafka::{Record, TestCluster, unique};
 use support::schemas::schema;
 
 const SCHEMA: &str = schema!("canaries"; person,
@@ -285,7 +285,7 @@ fn threat_06_full_disk_exposes_no_canary() {
 
 #[test]
 fn threats_05_and_06_topic_job_exposes_no_canary() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let canaries = Canaries::default();
     let (raw, clean, dead, changelog) = (unique("raw"), unique("clean"), unique("dead"), unique("changelog"));
     for topic in [&raw, &clean, &dead] {

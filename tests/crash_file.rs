@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::Path;
 
 use support::crash_points::{self, kill_at};
-use support::daemon::{Daemon, Dice, configure, conserved, payload, scratch, sound};
+use support::daemon::{Dice, TestDaemon, configure, conserved, payload, scratch, sound};
 use support::invariants::timeless;
 
 const BATCH: usize = 40;
@@ -104,10 +104,10 @@ dead_letter_path = "@/out.letters"
         run.with("/in.ndjson\"", "/in\"")
     }
 
-    fn start(&self, crash: Option<&str>) -> Daemon {
+    fn start(&self, crash: Option<&str>) -> TestDaemon {
         let lineage = self.dir.path().join("out.lineage");
         let lineage = lineage.to_string_lossy();
-        Daemon::start(&self.dir.path().join("only.toml"), &["--lineage", &lineage], crash)
+        TestDaemon::start(&self.dir.path().join("only.toml"), &["--lineage", &lineage], crash)
     }
 
     fn outputs(&self) -> BTreeMap<String, String> {
@@ -306,7 +306,7 @@ fn release_log_continues_with_the_next_file() {
     assert!(first > LINES / 4 && !is_lost && second > LINES / 4, "{first} and {second}");
 }
 
-fn interfered(run: &Run, point: &str, has_begun: impl Fn(&Path) -> bool, meanwhile: impl FnOnce(&Path)) -> Daemon {
+fn interfered(run: &Run, point: &str, has_begun: impl Fn(&Path) -> bool, meanwhile: impl FnOnce(&Path)) -> TestDaemon {
     let daemon = run.start(Some(&format!("{point}=1*sleep(3000)->off")));
     while !has_begun(run.dir.path()) {
         std::thread::sleep(std::time::Duration::from_millis(10));

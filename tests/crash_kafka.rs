@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use support::crash_points::{self, kill_at};
 use support::daemon::{Dice, Stage, finish, records, same};
-use support::kafka::{Broker, Record, send};
+use support::kafka::{Record, TestCluster, send};
 
 use rdkafka::producer::Producer;
 
@@ -15,7 +15,7 @@ use rdkafka::producer::Producer;
 const BATCH: usize = 40;
 
 fn killed_at_every_point(hold: usize) {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let (seed, total) = (7 + hold as u64, 50 * BATCH);
     let calm = Stage::new(broker, 1).with_static_membership();
     calm.configure("only", hold, BATCH, "1h");
@@ -48,7 +48,7 @@ fn kafka_kill_with_held_records_keeps_output_identical() {
 
 #[test]
 fn kafka_kills_at_random_times_keep_output_identical() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let rounds = if std::env::var_os("THRONG_LONG").is_some() { 100 } else { 5 };
     let (seed, portion) = (20, 6 * BATCH);
     let total = rounds * portion;
@@ -73,7 +73,7 @@ fn kafka_kills_at_random_times_keep_output_identical() {
 
 #[test]
 fn changelog_marker_behind_an_open_transaction_is_found() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let (seed, total) = (31, 8 * BATCH);
     let stage = Stage::new(broker, 1).with_static_membership();
     stage.configure("only", 2, BATCH, "1h");
@@ -101,7 +101,7 @@ fn changelog_marker_behind_an_open_transaction_is_found() {
 /// An aborted attempt may have been read.
 #[test]
 fn held_records_killed_during_commit_are_released_identically() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let (seed, total) = (44, 6 * BATCH);
     let stage = Stage::new(broker, 1).with_static_membership();
     stage.configure("only", 2, BATCH, "1h");
@@ -124,7 +124,7 @@ fn held_records_killed_during_commit_are_released_identically() {
 
 #[test]
 fn changelog_without_its_marker_is_refused() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let mut stage = Stage::new(broker, 1);
     stage.configure("only", 2, BATCH, "1h");
     stage.broker.produce_records(&stage.raw, &records(5, 0, 6 * BATCH, 1));

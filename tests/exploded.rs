@@ -13,9 +13,9 @@ use std::path::Path;
 use serde_json::{Value, json};
 use support::binary::{Outcome, Place, Process};
 use support::crash_points::{self, kill_at};
-use support::daemon::{Daemon, Dice, K, LOT, Stage, configure, conserved, same, scratch, sound};
+use support::daemon::{Dice, K, LOT, Stage, TestDaemon, configure, conserved, same, scratch, sound};
 use support::invariants::timeless;
-use support::kafka::{Broker, Record};
+use support::kafka::{Record, TestCluster};
 
 const BUNDLES: &str = r#"
 name = "bundles"
@@ -389,9 +389,9 @@ shape = "nested"
     dir
 }
 
-fn start(dir: &Path, crash: Option<&str>) -> Daemon {
+fn start(dir: &Path, crash: Option<&str>) -> TestDaemon {
     let lineage = dir.join("out.lineage");
-    Daemon::start(&dir.join("only.toml"), &["--lineage", &lineage.to_string_lossy()], crash)
+    TestDaemon::start(&dir.join("only.toml"), &["--lineage", &lineage.to_string_lossy()], crash)
 }
 
 fn finish(dir: &Path, records: usize) -> BTreeMap<String, String> {
@@ -444,7 +444,7 @@ fn exploded_file_kill_with_held_elements_keeps_output_identical() {
 fn exploded_topic_kill_at_any_point_keeps_output_identical() {
     const POINTS: [&str; 8] =
         ["intent-flushed", "begun", "produced", "offsets-sent", "acknowledged", "committed", "delivered", "applied"];
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let (messages, records) = stream(8, 30);
     let payloads: Vec<Record> = messages
         .iter()

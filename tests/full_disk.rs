@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use support::binary::{Place, Process};
-use support::daemon::{Daemon, Dice, configure, conserved, payload, scratch};
+use support::daemon::{Dice, TestDaemon, configure, conserved, payload, scratch};
 use support::schemas::schema;
 use support::small_disk::SmallDisk;
 
@@ -48,8 +48,8 @@ impl Run {
         self.dir.path().join(name)
     }
 
-    fn start(&self, faults: Option<&str>) -> Daemon {
-        Daemon::start(&self.at("only.toml"), &[], faults)
+    fn start(&self, faults: Option<&str>) -> TestDaemon {
+        TestDaemon::start(&self.at("only.toml"), &[], faults)
     }
 
     fn fails(&self, faults: Option<&str>, words: &[&str]) {

@@ -4,14 +4,14 @@
 use crate::support;
 
 use std::time::{Duration, Instant};
-use support::daemon::{Daemon, Stage, conserved, records, sound, state};
-use support::kafka::Broker;
+use support::daemon::{Stage, TestDaemon, conserved, records, sound, state};
+use support::kafka::TestCluster;
 
 const BATCH: usize = 40;
 const TOTAL: usize = 6 * BATCH;
 
 /// Returns the stage and the offset range of the second batch, with an intent and no release.
-fn intended(broker: &Broker) -> (Stage<'_>, (i64, i64)) {
+fn intended(broker: &TestCluster) -> (Stage<'_>, (i64, i64)) {
     let stage = Stage::new(broker, 1).with_static_membership();
     stage.configure("only", 0, BATCH, "1s");
     broker.produce_records(&stage.raw, &records(71, 0, TOTAL, 1));
@@ -22,7 +22,7 @@ fn intended(broker: &Broker) -> (Stage<'_>, (i64, i64)) {
     (stage, range)
 }
 
-fn says(daemon: &mut Daemon, what: &str) {
+fn says(daemon: &mut TestDaemon, what: &str) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !daemon.said().contains(what) {
         assert!(daemon.ended().is_none() && Instant::now() < deadline, "it has not said {what:?}: {}", daemon.said());
@@ -30,7 +30,7 @@ fn says(daemon: &mut Daemon, what: &str) {
     }
 }
 
-fn lost(daemon: &Daemon) -> String {
+fn lost(daemon: &TestDaemon) -> String {
     let said = daemon.said();
     let lines: Vec<&str> = said.lines().filter(|line| line.contains("input is lost")).collect();
     assert_eq!(lines.len(), 1, "{said}");
@@ -38,7 +38,7 @@ fn lost(daemon: &Daemon) -> String {
 }
 
 fn removed_before(before: impl Fn((i64, i64)) -> i64) {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let (stage, range) = intended(broker);
     let begin = before(range);
     broker.remove_before(&stage.raw, 0, begin);
@@ -77,7 +77,7 @@ fn batch_in_a_truncated_partition_is_given_up_and_reported() {
 /// No record follows at first: the batch is given up nevertheless.
 #[test]
 fn emptied_partition_does_not_block_processing() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let (stage, range) = intended(broker);
     broker.remove_before(&stage.raw, 0, TOTAL as i64);
     let mut daemon = stage.start("only", None);
@@ -91,7 +91,7 @@ fn emptied_partition_does_not_block_processing() {
 
 #[test]
 fn batch_with_available_records_is_repeated() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let (stage, range) = intended(broker);
     broker.remove_before(&stage.raw, 0, range.0);
     let mut daemon = stage.start("only", None);

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use support::copies;
-use support::daemon::{Daemon, Stage, conserved, records, sound};
-use support::kafka::Broker;
+use support::daemon::{Stage, TestDaemon, conserved, records, sound};
+use support::kafka::TestCluster;
 use support::proxy::wait_until;
 
 const BATCH: usize = 40;
@@ -21,13 +21,13 @@ fn all(stage: &Stage) -> usize {
 
 #[test]
 fn rebalance_with_kills_is_exactly_once() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     come_and_go(&Stage::new(broker, 4));
 }
 
-fn newer() -> Option<&'static Broker> {
-    static NEWER: OnceLock<Option<Broker>> = OnceLock::new();
-    NEWER.get_or_init(Broker::newer).as_ref()
+fn newer() -> Option<&'static TestCluster> {
+    static NEWER: OnceLock<Option<TestCluster>> = OnceLock::new();
+    NEWER.get_or_init(TestCluster::newer).as_ref()
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn rolling_restart_to_consumer_protocol_is_exactly_once() {
         broker.produce_records(&stage.raw, &records(seed, part * portion, (part + 1) * portion, 8));
     };
     let mut daemons: Vec<_> = NAMES.iter().map(|name| stage.start(name, None)).collect();
-    let consumed = |stage: &Stage, daemons: &mut [Daemon], wanted| {
+    let consumed = |stage: &Stage, daemons: &mut [TestDaemon], wanted| {
         stage.wait_consumed(wanted, &mut daemons.iter_mut().collect::<Vec<_>>());
     };
     produce(&stage, 0);
@@ -104,7 +104,7 @@ fn rolling_restart_to_consumer_protocol_is_exactly_once() {
     }
     let total = (NAMES.len() + 1) * portion;
     consumed(&stage, &mut daemons, total);
-    daemons.iter_mut().for_each(Daemon::stop);
+    daemons.iter_mut().for_each(TestDaemon::stop);
     let each: Vec<u64> = NAMES.iter().map(|name| conserved(&stage.state(name))).collect();
     let waiting = stage.waiting();
     let sum = each.iter().sum::<u64>() + waiting;
@@ -115,7 +115,8 @@ fn rolling_restart_to_consumer_protocol_is_exactly_once() {
 /// Older brokers answer with nothing; newer ones may have the protocol disabled.
 #[test]
 fn consumer_protocol_on_old_brokers_is_refused() {
-    let Some(broker) = Broker::start_with(&|_, _| "group.coordinator.rebalance.protocols=classic\n".to_owned()) else {
+    let Some(broker) = TestCluster::start_with(&|_, _| "group.coordinator.rebalance.protocols=classic\n".to_owned())
+    else {
         return;
     };
     let stage = Stage::new(&broker, 1).with_consumer_protocol();
@@ -129,7 +130,7 @@ fn consumer_protocol_on_old_brokers_is_refused() {
 
 #[test]
 fn message_delivered_twice_counts_once() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let (seed, total) = (19, 4 * BATCH);
     let stage = Stage::new(broker, 2);
     stage.configure("only", 0, BATCH, "300ms");
@@ -161,7 +162,7 @@ fn static_member_duplicate_is_refused_in_consumer_protocol() {
 /// The older protocol gives the name to the second member.
 #[test]
 fn static_member_duplicate_fences_the_first_member() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let total = 8 * BATCH;
     let stage = Stage::new(broker, 2).with_static_membership();
     stage.configure("first", 0, BATCH, "300ms");
@@ -182,7 +183,7 @@ fn static_member_duplicate_fences_the_first_member() {
 
 #[test]
 fn broker_crash_in_mid_stream_keeps_output_identical() {
-    let Some(broker) = Broker::start() else { return };
+    let Some(broker) = TestCluster::start() else { return };
     let (seed, total) = (9, 24 * BATCH);
     let calm = Stage::new(&broker, 1);
     let stage = Stage::new(&broker, 1);
@@ -208,7 +209,7 @@ fn broker_crash_in_mid_stream_keeps_output_identical() {
 
 #[test]
 fn copied_state_directory_fences_the_original_instance() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let (seed, portion) = (13, 10 * BATCH);
     let stage = Stage::new(broker, 2);
     for name in ["first", "copy"] {
@@ -256,7 +257,7 @@ fn copied_state_directory_fences_the_original_instance() {
 
 #[test]
 fn rewound_offsets_are_refused_until_accepted() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let (seed, total) = (17, 4 * BATCH);
     let stage = Stage::new(broker, 1);
     stage.configure("only", 0, BATCH, "1h");
@@ -280,7 +281,7 @@ fn rewound_offsets_are_refused_until_accepted() {
 
 #[test]
 fn lost_state_directory_loses_no_record() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let (seed, portion) = (19, 4 * BATCH);
     let stage = Stage::new(broker, 1);
     stage.configure("only", 0, BATCH, "1h");
@@ -300,7 +301,7 @@ fn lost_state_directory_loses_no_record() {
 #[test]
 fn idle_daemon_uses_little_cpu() {
     const TICKS_A_SECOND: u64 = 100;
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let stage = Stage::new(broker, 1);
     stage.configure("only", 0, BATCH, "300ms");
     broker.produce_records(&stage.raw, &records(23, 0, 2 * BATCH, 1));

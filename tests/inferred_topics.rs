@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::json;
-use support::daemon::Daemon;
-use support::kafka::{Broker, unique};
+use support::daemon::TestDaemon;
+use support::kafka::{TestCluster, unique};
 use support::registry::{Registry, client};
 use throng_core::values::schema::{AttributeOrigin, Role, Schema};
 
@@ -60,7 +60,7 @@ listen = "127.0.0.1:0"
     std::fs::write(place.join("throng.toml"), text).expect("the configuration");
 }
 
-fn topics(broker: &Broker) -> (String, String) {
+fn topics(broker: &TestCluster) -> (String, String) {
     let (raw, out) = (unique("raw"), unique("out"));
     broker.create_topic(&raw, 3, false);
     broker.create_topic_with(&out, 1, &[("retention.ms", "-1")]);
@@ -69,8 +69,8 @@ fn topics(broker: &Broker) -> (String, String) {
     (raw, out)
 }
 
-fn released(place: &Path, broker: &Broker, raw: &str, out: &str, records: i64) -> (usize, String) {
-    let mut daemon = Daemon::start(&place.join("throng.toml"), &[], None);
+fn released(place: &Path, broker: &TestCluster, raw: &str, out: &str, records: i64) -> (usize, String) {
+    let mut daemon = TestDaemon::start(&place.join("throng.toml"), &[], None);
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(90);
     let consumed = || broker.group_offsets_now(raw, raw).values().map(|at| at.unwrap_or(0)).sum::<i64>();
     while consumed() < records {
@@ -84,7 +84,7 @@ fn released(place: &Path, broker: &Broker, raw: &str, out: &str, records: i64) -
 
 #[test]
 fn schema_infer_reads_json_with_text_keys() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let dir = tempfile::tempdir().expect("a directory");
     let (place, brokers) = (dir.path(), broker.bootstrap());
     let (raw, out) = topics(broker);
@@ -126,7 +126,7 @@ fn schema_infer_reads_json_with_text_keys() {
 
 #[test]
 fn schema_infer_reads_avro_in_registry_frames() {
-    let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
+    let (Some(broker), Some(registry)) = (TestCluster::shared(), Registry::shared()) else { return };
     let dir = tempfile::tempdir().expect("a directory");
     let (place, brokers, url) = (dir.path(), broker.bootstrap(), registry.url());
     let (raw, out) = topics(broker);

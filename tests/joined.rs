@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use support::binary::{Outcome, Place, Process};
-use support::kafka::Broker;
+use support::kafka::TestCluster;
 use support::schemas::schema;
 
 const SCHEMA: &str = schema!("visits"; person, hundred "age", text "city", text "mood", sensitive "illness");
@@ -376,7 +376,7 @@ fn joined_rows_refuse_group_paths_and_a_changed_layout() {
 
 #[test]
 fn joined_rows_of_all_groups_go_to_one_topic() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let base = format!("joined-{}", std::process::id());
     let named = |part: &str| format!("{base}.{part}");
     for (part, partitions, compacted) in

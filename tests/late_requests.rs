@@ -8,8 +8,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use support::daemon::{Daemon, Dice, Seen, Stage, finish, finished, records, same};
-use support::kafka::Broker;
+use support::daemon::{Dice, Seen, Stage, TestDaemon, finish, finished, records, same};
+use support::kafka::TestCluster;
 use support::proxy::{
     ADD_OFFSETS, ADD_PARTITIONS, END_TXN, FIND_COORDINATOR, Fault, INIT_PRODUCER_ID, PRODUCE, Proxy, TXN_OFFSET_COMMIT,
     wait_until,
@@ -28,7 +28,7 @@ const AFTER_THE_NEXT_SENDS_OFFSETS: &[i16] = &[END_TXN, TXN_OFFSET_COMMIT];
 const NOT_AUTHORIZED: i16 = 30;
 
 struct Network {
-    broker: Broker,
+    broker: TestCluster,
     proxy: Proxy,
 }
 
@@ -59,7 +59,7 @@ fn network() -> Option<Lent> {
         Some(network) => network,
         None => {
             let proxy = Proxy::listen();
-            let (broker, port) = Broker::start_behind(proxy.port())?;
+            let (broker, port) = TestCluster::start_behind(proxy.port())?;
             proxy.forward_to(port);
             Network { broker, proxy }
         }
@@ -74,7 +74,7 @@ fn behind(network: &Network, hold: usize) -> Stage<'_> {
     stage
 }
 
-fn undisturbed(broker: &Broker, seed: u64, hold: usize, total: usize) -> (Stage<'_>, Seen) {
+fn undisturbed(broker: &TestCluster, seed: u64, hold: usize, total: usize) -> (Stage<'_>, Seen) {
     let stage = Stage::new(broker, 1).with_static_membership();
     stage.configure("only", hold, BATCH, "1h");
     broker.produce_records(&stage.raw, &records(seed, 0, total, 1));
@@ -84,7 +84,7 @@ fn undisturbed(broker: &Broker, seed: u64, hold: usize, total: usize) -> (Stage<
 
 struct Supervised<'a> {
     stage: &'a Stage<'a>,
-    daemon: Daemon,
+    daemon: TestDaemon,
     ends: usize,
 }
 
@@ -170,7 +170,7 @@ fn offsets_forgotten_by_the_broker_are_committed_again() {
     assert_eq!(proxy.delivered().len(), 1, "the offsets were not late");
     // Kafka 4.1.1 keeps them.
     assert!(
-        Broker::is_newer() || daemon.daemon.said().contains("committing them again"),
+        TestCluster::is_newer() || daemon.daemon.said().contains("committing them again"),
         "the broker has forgotten nothing: the test shows nothing"
     );
     same(&stage, &finished(&stage, &mut daemon.daemon, total), &calm, &seen);
@@ -199,7 +199,7 @@ fn shutdown_waits_until_offsets_are_committed() {
         assert!(daemon.ended().is_none(), "it has left: {}", daemon.said());
         std::thread::sleep(Duration::from_millis(20));
     }
-    let left = if Broker::is_newer() { total } else { BATCH };
+    let left = if TestCluster::is_newer() { total } else { BATCH };
     assert_eq!(stage.consumed(), left as i64, "the broker has forgotten nothing: the test shows nothing");
     proxy.let_go();
     assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.said());

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use support::binary::{Account, Outcome, Place, Process};
 use support::daemon::{Stage, finish, records, same};
-use support::kafka::Broker;
+use support::kafka::TestCluster;
 
 /// Records that exceed the limit if none is set. `LONG` is used with `THRONG_LONG`.
 const RECORDS: usize = 32_000;
@@ -154,7 +154,7 @@ fn memory_limit_too_small_is_refused_with_a_minimum() {
 
 #[test]
 fn memory_limit_not_reached_keeps_topic_output_identical() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let total = 2_000;
     let of = |limit: &str| {
         let mut stage = Stage::new(broker, 1);

@@ -7,7 +7,7 @@ use std::fs;
 use std::time::Duration;
 
 use support::daemon::{LOT, Stage, conserved, records, sound};
-use support::kafka::{Broker, Record};
+use support::kafka::{Record, TestCluster};
 
 /// Subjects per partition.
 const PEOPLE: usize = 12;
@@ -50,7 +50,7 @@ fn lines(stage: &Stage) -> (usize, usize) {
 
 #[test]
 fn lost_instance_passes_its_limits_to_the_next_one() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let stage = Stage::new(broker, 2);
     let all = visits(2);
     for round in 1..=4 {
@@ -75,7 +75,7 @@ fn lots(numbers: std::ops::Range<usize>, lot: impl Fn(usize) -> usize) -> Vec<Re
 
 #[test]
 fn lost_instance_held_records_are_released_once() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let stage = Stage::new(broker, 1);
     let of_lot = |lot: &str| stage.released().values().flatten().filter(|line| line.contains(lot)).count();
     stage.configure("first", 9, 8, "1h");
@@ -104,7 +104,7 @@ fn lost_instance_held_records_are_released_once() {
 #[test]
 #[cfg(feature = "failpoints")]
 fn instance_killed_in_a_transaction_is_replaced() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let mut stage = Stage::new(broker, 1);
     stage.security = "[sink.librdkafka]\n\"transaction.timeout.ms\" = \"900000\"\n".to_owned();
     let of_lot = |lot: &str| stage.released().values().flatten().filter(|line| line.contains(lot)).count();
@@ -123,7 +123,7 @@ fn instance_killed_in_a_transaction_is_replaced() {
 
 #[test]
 fn moved_partitions_keep_their_limits() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let stage = Stage::new(broker, 4);
     let all = visits(4);
     for name in ["one", "two"] {
@@ -153,7 +153,7 @@ fn moved_partitions_keep_their_limits() {
 #[test]
 #[cfg(feature = "failpoints")]
 fn moved_partitions_alone_wait_for_their_state() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let stage = Stage::new(broker, 4);
     let all = visits(4);
     ["one", "two"].iter().for_each(|name| configure(&stage, name, PEOPLE, ""));
@@ -183,7 +183,7 @@ fn moved_partitions_alone_wait_for_their_state() {
 
 #[test]
 fn changelog_with_another_secret_is_refused_with_a_remedy() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let stage = Stage::new(broker, 1);
     let all = visits(1);
     configure(&stage, "first", all.len(), "");
@@ -205,7 +205,7 @@ fn changelog_with_another_secret_is_refused_with_a_remedy() {
 
 #[test]
 fn changelog_with_lost_entries_is_refused_until_accepted() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let stage = Stage::new(broker, 1);
     let all = visits(1);
     configure(&stage, "only", all.len(), "");
@@ -227,7 +227,7 @@ fn changelog_with_lost_entries_is_refused_until_accepted() {
 
 #[test]
 fn changelog_with_too_few_partitions_is_refused_with_a_command() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let mut stage = Stage::new(broker, 3);
     let few = support::kafka::unique("few");
     broker.create_topic(&few, 3, true);
@@ -241,7 +241,7 @@ fn changelog_with_too_few_partitions_is_refused_with_a_command() {
 
 #[test]
 fn changelog_with_delete_policy_is_refused_with_a_command() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let mut stage = Stage::new(broker, 1);
     stage.changelog = support::kafka::unique("deleted");
     broker.create_topic(&stage.changelog, 2, false);
@@ -254,7 +254,7 @@ fn changelog_with_delete_policy_is_refused_with_a_command() {
 
 #[test]
 fn repeated_crashes_without_directory_are_exactly_once() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let stage = Stage::new(broker, 3);
     let (batch, points) = (30, ["intent-flushed", "produced", "acknowledged", "offsets-sent", "committed", "applied"]);
     let total = (points.len() + 1) * 4 * batch;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::process::Command;
 use support::binary::{Outcome, Place, Process};
-use support::kafka::{Broker, Record};
+use support::kafka::{Record, TestCluster};
 use support::schemas::schema;
 
 const SCHEMA: &str = schema!("visits"; person, hundred "age", text "city", sensitive "illness");
@@ -131,7 +131,7 @@ fn check_explain_names_attributes_and_limits() {
 
 #[test]
 fn group_topics_receive_only_their_lines() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let base = format!("outputs-{}", std::process::id());
     let named = |part: &str| format!("{base}.{part}");
     for (part, partitions) in [("raw", 1), ("body", 2), ("place", 1), ("dead", 1)] {

@@ -13,8 +13,8 @@ use std::process::Output;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use support::daemon::{Daemon, Dice, Stage, conserved, records, sound};
-use support::kafka::Broker;
+use support::daemon::{Dice, Stage, TestDaemon, conserved, records, sound};
+use support::kafka::TestCluster;
 use support::ports::free_port;
 use support::schemas::{AGE, CITY, ILLNESS, PERSON};
 use support::stand::{Fault, Stand, record};
@@ -35,7 +35,7 @@ expect = ['{"lot": "L1"}']
 never = ["person 1"]
 "#;
 
-fn until(what: &str, daemon: &Daemon, holds: impl Fn() -> bool) {
+fn until(what: &str, daemon: &TestDaemon, holds: impl Fn() -> bool) {
     let begun = Instant::now();
     while !holds() {
         assert!(begun.elapsed() < PATIENCE, "{what} did not come: {}", daemon.said());
@@ -50,7 +50,7 @@ struct Served<'a> {
 }
 
 impl<'a> Served<'a> {
-    fn new(broker: &'a Broker) -> Self {
+    fn new(broker: &'a TestCluster) -> Self {
         let stage = Stage::new(broker, PARTITIONS);
         stage.configure("only", 2, BATCH, "20ms");
         let served = Self { stage, port: free_port(), fed: 0 };
@@ -72,12 +72,12 @@ impl<'a> Served<'a> {
         fs::write(self.at("only.toml"), text.replace(from, to)).expect("the configuration");
     }
 
-    fn start(&self) -> Daemon {
+    fn start(&self) -> TestDaemon {
         self.start_in(None, &[])
     }
 
-    fn start_in(&self, faults: Option<&str>, environment: &[(&str, &Path)]) -> Daemon {
-        let daemon = Daemon::start_in(&self.at("only.toml"), &[], faults, environment);
+    fn start_in(&self, faults: Option<&str>, environment: &[(&str, &Path)]) -> TestDaemon {
+        let daemon = TestDaemon::start_in(&self.at("only.toml"), &[], faults, environment);
         until("the pages", &daemon, || self.asked("GET /healthz", "").is_some_and(|(status, _)| status == 200));
         daemon
     }
@@ -87,7 +87,7 @@ impl<'a> Served<'a> {
         self.fed += count;
     }
 
-    fn finish(self, mut daemon: Daemon) -> String {
+    fn finish(self, mut daemon: TestDaemon) -> String {
         self.stage.wait_consumed(self.fed, &mut [&mut daemon]);
         daemon.stop();
         // A stop before the partition assignment leaves held records in the changelog.
@@ -134,7 +134,7 @@ impl<'a> Served<'a> {
 
 #[test]
 fn reload_replaces_the_policy_or_names_the_refused_key() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let mut served = Served::new(broker);
     let mut daemon = served.start();
     served.feed(5 * BATCH);
@@ -190,7 +190,7 @@ fn reload_replaces_the_policy_or_names_the_refused_key() {
 
 #[test]
 fn reload_trial_ended_by_shutdown_leaves_no_files() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let mut served = Served::new(broker);
     let folder = served.at("temporary");
     fs::create_dir(&folder).expect("a folder");
@@ -214,7 +214,7 @@ fn reload_trial_ended_by_shutdown_leaves_no_files() {
 
 #[test]
 fn threat_28_reload_requires_the_token() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let mut served = Served::new(broker);
     let daemon = served.start();
     served.edit("k = 3", "k = 4");
@@ -250,7 +250,7 @@ fn threat_28_reload_requires_the_token() {
 
 #[test]
 fn reload_without_a_token_is_possible_only_by_signal() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let mut served = Served::new(broker);
     let text = fs::read_to_string(served.at("only.toml")).expect("the configuration");
     let text: String = text.lines().filter(|l| !l.starts_with("token_file")).map(|l| format!("{l}\n")).collect();
@@ -268,7 +268,7 @@ fn reload_without_a_token_is_possible_only_by_signal() {
 
 #[test]
 fn reload_that_does_not_start_keeps_the_old_configuration() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let mut served = Served::new(broker);
     let daemon = served.start_in(Some("start-timeout=return(3)"), &[]);
     served.feed(3 * BATCH);
@@ -291,7 +291,7 @@ fn reload_that_does_not_start_keeps_the_old_configuration() {
 
 #[test]
 fn reload_moves_the_pages_to_a_new_address() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let mut served = Served::new(broker);
     let daemon = served.start();
     served.feed(2 * BATCH);
@@ -310,7 +310,7 @@ fn reload_moves_the_pages_to_a_new_address() {
 /// The reload thread must not wait for an ended pipeline.
 #[test]
 fn reload_interrupted_by_a_stop_ends_regularly() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     for delay_ms in [0, 5, 20, 60, 120, 400] {
         let mut served = Served::new(broker);
         let mut daemon = served.start();
@@ -327,7 +327,7 @@ fn reload_interrupted_by_a_stop_ends_regularly() {
 
 #[test]
 fn reload_counts_partitions_once() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let mut served = Served::new(broker);
     let daemon = served.start();
     for k in 3..6 {
@@ -344,7 +344,7 @@ fn reload_counts_partitions_once() {
 /// One restart answers several requests.
 #[test]
 fn reload_ten_times_a_second_is_exactly_once() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let mut served = Served::new(broker);
     let daemon = served.start();
     for round in 0..60 {
@@ -365,7 +365,7 @@ fn reload_ten_times_a_second_is_exactly_once() {
 
 #[test]
 fn reload_under_load_is_exactly_once_on_kafka() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let (seed, portion, rounds) = (41, 4 * BATCH, 6);
     let stage = Stage::new(broker, 2);
     let file = stage.configure("only", 2, BATCH, "200ms");
@@ -394,7 +394,7 @@ fn reload_under_load_is_exactly_once_on_kafka() {
 
 #[test]
 fn reload_with_a_kill_is_exactly_once() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let (seed, portion) = (43, 4 * BATCH);
     let stage = Stage::new(broker, 1).with_static_membership();
     let file = stage.configure("only", 2, BATCH, "200ms");
@@ -419,7 +419,7 @@ fn reload_with_a_kill_is_exactly_once() {
 
 #[test]
 fn tried_batch_is_not_repeated_under_another_policy() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let stage = Stage::new(broker, 1).with_static_membership();
     let file = stage.configure("only", 0, BATCH, "200ms");
     let total = 6 * BATCH;

@@ -6,7 +6,7 @@ use crate::support;
 use std::fs;
 
 use support::daemon::{Dice, LOT, Stage, conserved, sound, state};
-use support::kafka::{Broker, Record};
+use support::kafka::{Record, TestCluster};
 
 const BATCH: usize = 40;
 const TOTAL: usize = 40 * BATCH;
@@ -27,7 +27,7 @@ fn shifting(seed: u64) -> Vec<Record> {
     (0..TOTAL).map(record).collect()
 }
 
-fn stage(broker: &Broker, seed: u64, handover: usize) -> Stage<'_> {
+fn stage(broker: &TestCluster, seed: u64, handover: usize) -> Stage<'_> {
     let stage = Stage::new(broker, 1).with_static_membership();
     let file = stage.configure("only", 0, BATCH, "1h");
     let plan = "[plan]\nwindow_records = 320\n";
@@ -50,7 +50,7 @@ fn finish(stage: &Stage) -> (Vec<String>, String) {
 
 #[test]
 fn drift_replanning_with_kills_keeps_output_identical() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let calm = stage(broker, 3, 4);
     let (undisturbed, said) = finish(&calm);
     let drifts = said.matches("why=\"drift\"").count();
@@ -77,7 +77,7 @@ fn drift_replanning_with_kills_keeps_output_identical() {
 
 #[test]
 fn drift_without_handover_replans_between_batches() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let (_, said) = finish(&stage(broker, 4, 0));
     assert!(said.contains("why=\"drift\""), "{said}");
     assert!(!said.contains("failed or timed out"), "{said}");

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::{ClientConfig, Message, Offset, TopicPartitionList};
-use support::daemon::{Daemon, Dice, K, LOT, Stage, conserved, payload};
-use support::kafka::{Broker, Record};
+use support::daemon::{Dice, K, LOT, Stage, TestDaemon, conserved, payload};
+use support::kafka::{Record, TestCluster};
 
 const PARTITIONS: i32 = 4;
 const INSTANCES: [&str; 2] = ["one", "two"];
@@ -55,7 +55,7 @@ fn configure(stage: &Stage, name: &str) {
     fs::write(file, text).expect("a configuration");
 }
 
-fn resident(daemon: &Daemon) -> u64 {
+fn resident(daemon: &TestDaemon) -> u64 {
     let path = format!("/proc/{}/statm", daemon.pid().as_raw_nonzero());
     let pages = fs::read_to_string(path).ok().and_then(|text| text.split_whitespace().nth(1)?.parse::<u64>().ok());
     pages.unwrap_or_default() * 4096
@@ -76,7 +76,7 @@ fn mib(bytes: u64) -> String {
     format!("{:.0}", bytes as f64 / f64::from(1 << 20))
 }
 
-fn start(stage: &Stage, name: &str) -> Daemon {
+fn start(stage: &Stage, name: &str) -> TestDaemon {
     stage.start(name, None)
 }
 
@@ -87,7 +87,7 @@ fn short(line: &[u8]) -> u64 {
     hasher.finish()
 }
 
-fn read_committed(broker: &Broker, topic: &str, partitions: i32, mut each: impl FnMut(i64, &[u8])) {
+fn read_committed(broker: &TestCluster, topic: &str, partitions: i32, mut each: impl FnMut(i64, &[u8])) {
     let patience = Duration::from_secs(30);
     let consumer: BaseConsumer = ClientConfig::new()
         .set("bootstrap.servers", broker.bootstrap())
@@ -160,15 +160,15 @@ fn soak_with_kills_is_exactly_once_without_growth() {
         return;
     };
     let pace = std::env::var("THRONG_SOAK_PACE").map_or(1, |text| text.parse().expect("a number of times"));
-    let Some(broker) = Broker::start() else { return };
+    let Some(broker) = TestCluster::start() else { return };
     let stage = Stage::new(&broker, PARTITIONS);
     INSTANCES.iter().for_each(|name| configure(&stage, name));
     let mut stream = Stream { dice: Dice::new(77), next: 0 };
 
     broker.produce_records(&stage.raw, &stream.take(BACKLOG));
-    let mut daemons: Vec<Daemon> = INSTANCES.iter().map(|name| start(&stage, name)).collect();
-    let consumed = |wanted: usize, daemons: &mut [Daemon]| {
-        let mut all: Vec<&mut Daemon> = daemons.iter_mut().collect();
+    let mut daemons: Vec<TestDaemon> = INSTANCES.iter().map(|name| start(&stage, name)).collect();
+    let consumed = |wanted: usize, daemons: &mut [TestDaemon]| {
+        let mut all: Vec<&mut TestDaemon> = daemons.iter_mut().collect();
         stage.wait_consumed(wanted, &mut all);
     };
     consumed(BACKLOG / 10, &mut daemons);
@@ -220,7 +220,7 @@ fn soak_with_kills_is_exactly_once_without_growth() {
     }
     let total = stream.next;
     consumed(total, &mut daemons);
-    daemons.iter_mut().for_each(Daemon::stop);
+    daemons.iter_mut().for_each(TestDaemon::stop);
     let (there, taken) = (written(&stage), stage.consumed());
     assert_eq!(
         (there, taken),

@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use support::binary::{Outcome, Place, Process};
-use support::daemon::{Daemon, Dice, configure, payload, scratch, state};
+use support::daemon::{Dice, TestDaemon, configure, payload, scratch, state};
 use support::schemas::VISITS;
 use throng::daemon::state::directory::STATE_FORMAT;
 
@@ -42,7 +42,7 @@ path = "@/out.ndjson"
     }
 
     fn run(&self) -> (Option<i32>, String) {
-        let mut daemon = Daemon::start(&self.dir.path().join("only.toml"), &[], None);
+        let mut daemon = TestDaemon::start(&self.dir.path().join("only.toml"), &[], None);
         let status = daemon.wait();
         (status.code(), daemon.said())
     }

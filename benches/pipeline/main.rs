@@ -25,7 +25,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use client::{BATCH, PARTITIONS};
 use daemon::{Daemon, Look};
 use input::Input;
-use kafka::Broker;
+use kafka::TestCluster;
 use latency::{Latencies, Reader, observe, quantile, send_at};
 use machine::Stretch;
 use metrics::Metrics;
@@ -73,7 +73,7 @@ fn main() {
     floors(&mut report, &input, folder.path());
     let files = folder.path().join("released.ndjson");
     let file_rate = file_to_file(&mut report, &input, folder.path(), &files);
-    match Broker::start() {
+    match TestCluster::start() {
         Some(broker) => topics(&mut report, &input, folder.path(), &files, &broker, file_rate),
         None => report.head("No Kafka, so no row about topics.".to_owned()),
     }
@@ -176,7 +176,7 @@ fn fragments(metrics: &Metrics) -> f64 {
     GROUPS.iter().map(|group| metrics.get(&format!("throng_fragments_total{{group=\"{group}\"}}"))).sum()
 }
 
-fn topics(report: &mut Report, input: &Input, folder: &Path, files: &Path, broker: &Broker, file_rate: f64) {
+fn topics(report: &mut Report, input: &Input, folder: &Path, files: &Path, broker: &TestCluster, file_rate: f64) {
     let brokers = broker.bootstrap();
     let cluster = client::cluster(&brokers);
     for topic in [SOURCE, SINK, COPY, COPY_IN_TRANSACTIONS, FRAGMENTS] {

@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 
 use daemon::{Daemon, LOOK};
 use input::Input;
-use kafka::{Broker, Record};
+use kafka::{Record, TestCluster};
 
 const CONFIGURATION: &str = "config/wearable.toml";
 const PARTITIONS: i32 = 8;
@@ -71,7 +71,7 @@ fn main() {
     if let Ok(numbers) = std::env::var("THRONG_BENCH_RESTORE") {
         let numbers: Vec<u64> = numbers.split(',').map(|n| n.parse().expect("numbers of entries")).collect();
         println!("Machine: {}. Entries of the release log in one partition.\n", machine::description());
-        if let Some(broker) = Broker::start() {
+        if let Some(broker) = TestCluster::start() {
             restore::run(&broker, &numbers);
         }
         return;
@@ -105,7 +105,7 @@ fn row(way: Way, outcome: &Outcome) {
     println!("| {} | {} | {loss:.4} | {suppressed:.2} | {rate:.0} | {again} |", way.instances, BATCH / way.parts);
 }
 
-fn write(broker: &Broker, lines: &mut input::Lines, records: u64) {
+fn write(broker: &TestCluster, lines: &mut input::Lines, records: u64) {
     let mut left = records;
     while left > 0 {
         let mut portion = Vec::new();
@@ -119,8 +119,8 @@ fn write(broker: &Broker, lines: &mut input::Lines, records: u64) {
     }
 }
 
-fn stage() -> Option<Broker> {
-    let broker = Broker::start()?;
+fn stage() -> Option<TestCluster> {
+    let broker = TestCluster::start()?;
     for topic in ["wearable.raw", "wearable.sanitized"] {
         broker.create_topic(topic, PARTITIONS, false);
     }

@@ -1,7 +1,7 @@
 //! Benchmark of the restore of a partition's state from its changelog, compared with a reader that only counts the
 //! records.
 
-use super::kafka::{Broker, Record};
+use super::kafka::{Record, TestCluster};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use throng::daemon::state::entries::{ChangelogEntry, EntryCodec, EntryReader, PartitionProgress, StateBinding};
@@ -17,7 +17,7 @@ fn peak_mib() -> u64 {
     line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).map_or(0, |kib| kib / 1024)
 }
 
-pub fn run(broker: &Broker, numbers: &[u64]) {
+pub fn run(broker: &TestCluster, numbers: &[u64]) {
     println!(
         "| entries | bytes an entry | written, s | restored, s | entries/s | read and counted alone, s | ratio | peak memory, MiB |"
     );
@@ -29,7 +29,7 @@ pub fn run(broker: &Broker, numbers: &[u64]) {
     }
 }
 
-fn row(broker: &Broker, topic: &str, number: u64) {
+fn row(broker: &TestCluster, topic: &str, number: u64) {
     let keys = StateKeys::derive(b"a secret of the benchmark");
     let codec = EntryCodec::new(&keys, "bench");
     let (mut bytes, started) = (0, Instant::now());

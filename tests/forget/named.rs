@@ -5,8 +5,8 @@ use crate::forget::kills::{POINTS, is_done};
 use crate::forget::opened::{Opened, databases, spellings};
 use crate::support::binary::{Place, get, series};
 use crate::support::canaries::Canaries;
-use crate::support::daemon::{Daemon, Stage, finished, records};
-use crate::support::kafka::{Broker, Record, unique};
+use crate::support::daemon::{Stage, TestDaemon, finished, records};
+use crate::support::kafka::{Record, TestCluster, unique};
 use crate::support::ports::free_port;
 use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions};
 use rdkafka::client::DefaultClientContext;
@@ -33,7 +33,7 @@ struct Instance {
 }
 
 impl Scene {
-    fn new(broker: &'static Broker, partitions: i32) -> Self {
+    fn new(broker: &'static TestCluster, partitions: i32) -> Self {
         let topic = unique("erasures");
         broker.create_topic(&topic, partitions, false);
         Self { stage: Stage::new(broker, 2), topic, produced: 0 }
@@ -99,7 +99,7 @@ impl Instance {
     }
 
     #[track_caller]
-    fn until(&self, daemon: &mut Daemon, name: &str, wanted: f64) {
+    fn until(&self, daemon: &mut TestDaemon, name: &str, wanted: f64) {
         let deadline = Instant::now() + PATIENCE;
         while self.metric(name) != Some(wanted) {
             assert!(daemon.ended().is_none(), "it ended early: {}", daemon.said());
@@ -109,7 +109,7 @@ impl Instance {
     }
 
     #[track_caller]
-    fn until_done(&self, daemon: &mut Daemon) {
+    fn until_done(&self, daemon: &mut TestDaemon) {
         self.until(daemon, "throng_erasure_lag_records", 0.0);
     }
 
@@ -120,7 +120,7 @@ impl Instance {
 
 #[test]
 fn threat_37_erasure_topic_is_processed_despite_kills() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let mut scene = Scene::new(broker, 2).with_static_membership();
     let only = scene.instance("only", "200ms");
     let mut erased = Vec::new();
@@ -148,7 +148,7 @@ fn threat_37_erasure_topic_is_processed_despite_kills() {
 
 #[test]
 fn threat_37_many_erasures_use_one_database_and_show_no_name() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let canaries = Canaries::default();
     let mut scene = Scene::new(broker, 1).with_static_membership();
     let only = scene.instance("only", "200ms");
@@ -209,7 +209,7 @@ fn threat_37_many_erasures_use_one_database_and_show_no_name() {
 
 #[test]
 fn erasure_that_fails_is_retried() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let mut scene = Scene::new(broker, 1).with_static_membership();
     let only = scene.instance("only", "200ms");
     scene.produce();
@@ -252,7 +252,7 @@ fn erasure_configuration_errors_name_the_key() {
 
 #[test]
 fn erasure_topic_is_processed_by_every_instance() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let mut scene = Scene::new(broker, 1);
     let instances = [scene.instance("one", "200ms"), scene.instance("two", "200ms")];
     let mut daemons = instances.each_ref().map(|instance| scene.stage.start(instance.name, None));
@@ -275,7 +275,7 @@ fn erasure_topic_is_processed_by_every_instance() {
 /// Requests deleted from the topic before they are read cannot be executed.
 #[test]
 fn erasure_requests_deleted_unread_are_reported() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let mut scene = Scene::new(broker, 2).with_static_membership();
     let only = scene.instance("only", "100ms");
     scene.produce();
@@ -311,7 +311,7 @@ fn erasure_requests_deleted_unread_are_reported() {
 
 #[test]
 fn erasure_topic_that_is_missing_is_refused() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let mut scene = Scene::new(broker, 1).with_static_membership();
     scene.topic = unique("nowhere");
     scene.instance("only", "100ms");

@@ -2,8 +2,8 @@
 
 use crate::forget::opened::Opened;
 use crate::forget::{TOKEN, kills::POINTS};
-use crate::support::daemon::{Daemon, Stage, finished, records};
-use crate::support::kafka::Broker;
+use crate::support::daemon::{Stage, TestDaemon, finished, records};
+use crate::support::kafka::TestCluster;
 use crate::support::ports::free_port;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -20,7 +20,7 @@ fn forget(stage: &Stage, arguments: &[&str]) -> Output {
 
 #[test]
 fn threat_33_topic_erasure_with_kills_is_exactly_once() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let stage = Stage::new(broker, 2).with_static_membership();
     let file = stage.configure("only", 2, 40, "100ms");
     let port = free_port();
@@ -66,7 +66,7 @@ fn threat_33_topic_erasure_with_kills_is_exactly_once() {
     }
 }
 
-fn wait_beyond(stage: &Stage, offset: i64, daemon: &mut Daemon) {
+fn wait_beyond(stage: &Stage, offset: i64, daemon: &mut TestDaemon) {
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(90);
     while stage.consumed() <= offset {
         assert!(daemon.ended().is_none(), "it ended early: {}", daemon.said());

@@ -3,7 +3,7 @@
 use super::{Scene, file};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use support::kafka::{Broker, Record};
+use support::kafka::{Record, TestCluster};
 use support::registry::Registry;
 
 use super::support;
@@ -29,7 +29,7 @@ fn released(scene: &Scene) -> Vec<Value> {
 
 #[test]
 fn fhir_bundle_entries_are_records() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let schema = std::fs::read_to_string(file("fhir-bundle.toml")).expect("the schema");
     let scene = Scene::new(broker, &schema);
     let shipped = sample("samples/fhir-bundle.json");
@@ -74,7 +74,7 @@ fn fhir_bundle_entries_are_records() {
 
 #[test]
 fn fitbit_day_points_are_records_of_the_key_subject() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let schema = std::fs::read_to_string(file("fitbit-heart-intraday.toml")).expect("the schema");
     let scene = Scene::new(broker, &schema);
     let day = sample("samples/fitbit-heart-intraday.json");
@@ -95,7 +95,7 @@ fn fitbit_day_points_are_records_of_the_key_subject() {
 
 #[test]
 fn fitbit_day_of_one_subject_is_no_crowd() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let schema = std::fs::read_to_string(file("fitbit-heart-intraday.toml")).expect("the schema");
     let scene = Scene { max_age: "500ms", ..Scene::new(broker, &schema) };
     let mut day = sample("samples/fitbit-heart-intraday.json");
@@ -110,7 +110,7 @@ fn fitbit_day_of_one_subject_is_no_crowd() {
 
 #[test]
 fn nested_lines_are_written_in_registry_frames() {
-    let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
+    let (Some(broker), Some(registry)) = (TestCluster::shared(), Registry::shared()) else { return };
     let schema = std::fs::read_to_string(file("fhir-bundle.toml")).expect("the schema");
     let scene = Scene::new(broker, &schema);
     let shipped = sample("samples/fhir-bundle.json");

@@ -1,7 +1,7 @@
 //! Tests JSON with JSON Schemas of a registry, written and read by Confluent's client.
 
 use crate::formats::scene::{K, PEOPLE, SCHEMA, Scene, file, framed};
-use crate::support::kafka::{Broker, Record, unique};
+use crate::support::kafka::{Record, TestCluster, unique};
 use crate::support::registry::Registry;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ const SOURCE: &str = "format = \"json_schema\"\nkey_format = \"json_schema\"";
 
 #[test]
 fn json_schema_records_are_read_and_written() {
-    let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
+    let (Some(broker), Some(registry)) = (TestCluster::shared(), Registry::shared()) else { return };
     let scene = Scene::new(broker, SCHEMA);
     let (records, url) = (PEOPLE * 5, registry.url());
     scene.produce(&url, "json/observation-key.json", "json/wrist-heart-rate.json", 5);
@@ -33,7 +33,7 @@ fn json_schema_records_are_read_and_written() {
 
 #[test]
 fn json_schema_mismatches_are_refused_by_name() {
-    let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
+    let (Some(broker), Some(registry)) = (TestCluster::shared(), Registry::shared()) else { return };
     let scene = Scene { max_age: "1s", ..Scene::new(broker, SCHEMA) };
     let url = registry.url();
     let number =

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use scene::{K, PEOPLE, SCHEMA, Scene, file, forward, framed, heart_rates};
 use serde_json::Value;
-use support::kafka::{Broker, Record, unique};
+use support::kafka::{Record, TestCluster, unique};
 use support::ports::free_port;
 use support::registry::{Registry, client};
 use throng_core::values::canonical::CanonicalKind;
@@ -23,7 +23,7 @@ use throng_formats::{DecodeLimits, FieldPath, JsonCodec};
 
 #[test]
 fn avro_records_in_registry_frames_are_read_and_written() {
-    let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
+    let (Some(broker), Some(registry)) = (TestCluster::shared(), Registry::shared()) else { return };
     let scene = Scene::new(broker, SCHEMA);
     let records = PEOPLE * 5;
     let url = registry.url();
@@ -65,7 +65,7 @@ fn avro_records_in_registry_frames_are_read_and_written() {
 
 #[test]
 fn registry_outage_delays_records_without_loss() {
-    let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
+    let (Some(broker), Some(registry)) = (TestCluster::shared(), Registry::shared()) else { return };
     let scene = Scene::new(broker, SCHEMA);
     let records = PEOPLE * 5;
     let url = registry.url();
@@ -104,7 +104,7 @@ fn registry_outage_delays_records_without_loss() {
 
 #[test]
 fn registry_unknown_schema_ids_become_dead_letters() {
-    let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
+    let (Some(broker), Some(registry)) = (TestCluster::shared(), Registry::shared()) else { return };
     let scene = Scene { max_age: "2s", ..Scene::new(broker, SCHEMA) };
     let url = registry.url();
     let noise = |from: u32, frames: u32| {
@@ -140,7 +140,7 @@ fn registry_unknown_schema_ids_become_dead_letters() {
 
 #[test]
 fn registry_broken_frames_become_dead_letters_with_a_reason() {
-    let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
+    let (Some(broker), Some(registry)) = (TestCluster::shared(), Registry::shared()) else { return };
     // Too few subjects to close a batch in another way.
     let scene = Scene { max_age: "1s", ..Scene::new(broker, SCHEMA) };
     let url = registry.url();
@@ -192,7 +192,7 @@ fn registry_broken_frames_become_dead_letters_with_a_reason() {
 
 #[test]
 fn record_metadata_can_be_attributes() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let schema = r#"
 name = "visits"
 [[attribute]]

@@ -2,7 +2,7 @@
 
 use super::Scene;
 use super::scene::{PEOPLE, file, heart_rates};
-use crate::support::kafka::{Broker, Record, unique};
+use crate::support::kafka::{Record, TestCluster, unique};
 use serde_json::{Value, json};
 
 const EACH: usize = 15;
@@ -18,7 +18,7 @@ fn message(key: Option<String>, value: &Value) -> Record {
 }
 
 fn released(
-    broker: &'static Broker,
+    broker: &'static TestCluster,
     schema: &str,
     records: &[Record],
     source: &str,
@@ -42,7 +42,7 @@ fn shown(lines: &[Value], attribute: &str) -> usize {
 
 #[test]
 fn open_mhealth_data_points_are_released() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let sample = std::fs::read_to_string(file("samples/open-mhealth-heart-rate.json")).expect("the sample");
     let sample: Value = serde_json::from_str(&sample).expect("JSON");
     let point = |i: usize| {
@@ -59,7 +59,7 @@ fn open_mhealth_data_points_are_released() {
 
 #[test]
 fn radar_base_heart_rates_are_joined_with_profiles() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let topic = unique("profiles");
     broker.create_topic(&topic, 2, true);
     let profile = |person: usize| {

@@ -1,7 +1,7 @@
 //! Tests Protobuf in registry frames, written and read by Confluent's client and Google's compiler.
 
 use crate::formats::scene::{K, PEOPLE, SCHEMA, Scene, file, framed};
-use crate::support::kafka::{Broker, Record, unique};
+use crate::support::kafka::{Record, TestCluster, unique};
 use crate::support::registry::{Registry, client};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,7 @@ fn record(key: &[u8], value: Vec<u8>) -> Record {
 
 #[test]
 fn protobuf_records_in_registry_frames_are_read_and_written() {
-    let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
+    let (Some(broker), Some(registry)) = (TestCluster::shared(), Registry::shared()) else { return };
     let scene = Scene::new(broker, SCHEMA);
     let (records, url) = (PEOPLE * 5, registry.url());
     scene.produce(&url, "protobuf/observation-key.proto", "protobuf/wrist-heart-rate.proto", 5);
@@ -52,7 +52,7 @@ fn protobuf_records_in_registry_frames_are_read_and_written() {
 
 #[test]
 fn protobuf_broken_records_become_dead_letters_with_a_reason() {
-    let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
+    let (Some(broker), Some(registry)) = (TestCluster::shared(), Registry::shared()) else { return };
     let scene = Scene { max_age: "1s", ..Scene::new(broker, SCHEMA) };
     let url = registry.url();
     let parts = unique("activity");
@@ -114,7 +114,7 @@ fn protobuf_broken_records_become_dead_letters_with_a_reason() {
 
 #[test]
 fn protobuf_schemas_may_grow_at_run_time() {
-    let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
+    let (Some(broker), Some(registry)) = (TestCluster::shared(), Registry::shared()) else { return };
     let scene = Scene { max_age: "1s", ..Scene::new(broker, SCHEMA) };
     let url = registry.url();
     let subject = unique("grows");
@@ -155,7 +155,7 @@ fn protobuf_schemas_may_grow_at_run_time() {
 
 #[test]
 fn protobuf_output_field_numbers_stay_with_their_names() {
-    let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
+    let (Some(broker), Some(registry)) = (TestCluster::shared(), Registry::shared()) else { return };
     let url = registry.url();
     let scene = Scene::new(broker, SCHEMA);
     let more = format!("[registry]\nurl = \"{url}\"");
@@ -252,7 +252,7 @@ fn varint(mut length: usize) -> Vec<u8> {
 
 #[test]
 fn protobuf_repeated_items_are_records() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let scene = Scene::new(broker, WATCHES);
     let path = scene.dir.path().join("watch.proto");
     let schema = "syntax = \"proto3\"; message Day { string user = 1; Watch watch = 2; } \
@@ -292,7 +292,7 @@ fn protobuf_repeated_items_are_records() {
 
 #[test]
 fn protobuf_without_registry_is_read_and_written_unframed() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let schema = SCHEMA.replace("from = \"key\"\npointer = \"/userId\"", "pointer = \"/user\"").replace(
         "[[attribute]]\nname = \"source\"\nfrom = \"key\"\npointer = \"/sourceId\"\ntype = \"string\"\nrole = \"identifier\"\n",
         "",

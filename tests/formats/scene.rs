@@ -1,8 +1,8 @@
 //! Runs a daemon between topics of the shared broker, and generates heart rates for it.
 
 use crate::support::binary::get;
-use crate::support::daemon::Daemon;
-use crate::support::kafka::{Broker, unique};
+use crate::support::daemon::TestDaemon;
+use crate::support::kafka::{TestCluster, unique};
 use crate::support::ports::free_port;
 use crate::support::registry::client;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ pub const PEOPLE: usize = 40;
 pub const SCHEMA: &str = include_str!("../../schemas/radar-heart-rate.toml");
 
 pub struct Scene {
-    pub broker: &'static Broker,
+    pub broker: &'static TestCluster,
     pub dir: tempfile::TempDir,
     pub raw: String,
     pub out: String,
@@ -34,7 +34,7 @@ pub fn file(name: &str) -> String {
 }
 
 impl Scene {
-    pub fn new(broker: &'static Broker, schema: &str) -> Self {
+    pub fn new(broker: &'static TestCluster, schema: &str) -> Self {
         let scene = Self {
             broker,
             dir: tempfile::tempdir().expect("a temporary directory"),
@@ -56,7 +56,7 @@ impl Scene {
         scene
     }
 
-    pub fn start(&self, source: &str, sink: &str, more: &str) -> Daemon {
+    pub fn start(&self, source: &str, sink: &str, more: &str) -> TestDaemon {
         let Self { raw, out, letters, group, max_age, port, .. } = self;
         let place = self.dir.path().display();
         let text = format!(
@@ -96,7 +96,7 @@ listen = "127.0.0.1:{port}"
         );
         let config = self.config();
         std::fs::write(&config, text).expect("the configuration");
-        Daemon::start(&config, &[], None)
+        TestDaemon::start(&config, &[], None)
     }
 
     pub fn config(&self) -> PathBuf {
@@ -107,7 +107,7 @@ listen = "127.0.0.1:{port}"
         self.broker.group_offsets_now(&self.group, &self.raw).values().map(|at| at.unwrap_or(0)).sum()
     }
 
-    pub fn wait_consumed(&self, records: usize, daemon: &mut Daemon) {
+    pub fn wait_consumed(&self, records: usize, daemon: &mut TestDaemon) {
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(90);
         while self.consumed() < records as i64 {
             assert!(daemon.ended().is_none(), "it ended early: {}", daemon.said());

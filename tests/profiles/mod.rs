@@ -13,7 +13,7 @@ mod topics;
 use std::collections::BTreeMap;
 
 use support::binary::{Place, Process, series};
-use support::kafka::{Broker, Record, unique};
+use support::kafka::{Record, TestCluster, unique};
 use support::schemas::schema;
 
 const SCHEMA: &str = schema!("visits"; person, text "ward", more r#"
@@ -37,7 +37,7 @@ from = "join:profiles"
 const K: usize = 3;
 
 struct Scene {
-    broker: &'static Broker,
+    broker: &'static TestCluster,
     place: Place,
     raw: String,
     out: String,
@@ -51,12 +51,12 @@ struct Scene {
 
 impl Scene {
     /// 0 closes batches after a short wait instead.
-    fn new(broker: &'static Broker, batch: usize, more: &str) -> Self {
+    fn new(broker: &'static TestCluster, batch: usize, more: &str) -> Self {
         Self::with(broker, batch, more, true)
     }
 
     /// The broker rejects messages without a key in a compacted topic.
-    fn with(broker: &'static Broker, batch: usize, more: &str, compacted: bool) -> Self {
+    fn with(broker: &'static TestCluster, batch: usize, more: &str, compacted: bool) -> Self {
         let profiles = unique("profiles");
         let join = format!("[[join]]\nname = \"profiles\"\ntopic = \"{profiles}\"\nkey_format = \"text\"\n{more}");
         let scene = Self {

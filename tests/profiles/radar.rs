@@ -1,7 +1,7 @@
 //! RADAR-base end to end, with the shipped configuration.
 
 use crate::support::binary::{Place, Process};
-use crate::support::kafka::{Broker, Record, unique};
+use crate::support::kafka::{Record, TestCluster, unique};
 use crate::support::registry::{Registry, client};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ fn profiles() -> String {
 
 #[test]
 fn radar_heart_rates_are_released_with_frequent_profiles_only() {
-    let (Some(broker), Some(registry)) = (Broker::shared(), Registry::shared()) else { return };
+    let (Some(broker), Some(registry)) = (TestCluster::shared(), Registry::shared()) else { return };
     let (raw, people, out) = (unique("raw"), unique("people"), unique("out"));
     let (letters, group) = (unique("letters"), unique("group"));
     let changelog = format!("{group}.changelog");

@@ -2,7 +2,7 @@
 #![cfg(feature = "failpoints")]
 
 use crate::profiles::{Scene, classes, line, lines};
-use crate::support::kafka::Broker;
+use crate::support::kafka::TestCluster;
 
 const BATCH: usize = 12;
 
@@ -16,7 +16,7 @@ fn dies(scene: &Scene, crash: &str) {
 }
 
 fn repeated_at(point: &str) {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let scene = Scene::new(broker, BATCH, "");
     scene.profiles(&all(34));
     scene.visits(0..BATCH);
@@ -63,7 +63,7 @@ fn retried_batch_has_same_bytes_after_produce_despite_profile_changes() {
 /// Updates received with a batch are only in memory until its effects are written.
 #[test]
 fn unwritten_profile_updates_are_read_again_after_crash() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     for point in ["committed", "delivered", "applied"] {
         let scene = Scene::new(broker, BATCH, "");
         scene.profiles(&all(34));
@@ -86,7 +86,7 @@ fn unwritten_profile_updates_are_read_again_after_crash() {
 /// Every batch has one kind of profile, because all profiles change together and between batches.
 #[test]
 fn kills_during_profile_updates_lose_and_duplicate_nothing() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let scene = Scene::new(broker, BATCH, "");
     scene.profiles(&all(34));
     // Passages of each point before the crash, with three batches per round.

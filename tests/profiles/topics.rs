@@ -2,11 +2,11 @@
 
 use crate::profiles::{Scene, classes, line, lines, metric, wait_for_updates};
 use crate::support::canaries::Canaries;
-use crate::support::kafka::{Broker, Record};
+use crate::support::kafka::{Record, TestCluster};
 
 #[test]
 fn records_are_joined_to_current_profiles_of_their_subjects() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let scene = Scene::new(broker, 0, "");
     // Ten people of one kind, ten of another, one unique person, and nine without a profile.
     let mut first: Vec<_> = (0..10).map(|p| (p, Some((34, "f")))).collect();
@@ -56,7 +56,7 @@ fn records_are_joined_to_current_profiles_of_their_subjects() {
 
 #[test]
 fn existing_profile_topic_is_read_before_first_batch() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let scene = Scene::new(broker, 0, "");
     let many: Vec<_> = (0..5_000).map(|p| (p, Some((34, "f")))).collect();
     scene.profiles(&many);
@@ -71,7 +71,7 @@ fn existing_profile_topic_is_read_before_first_batch() {
 
 #[test]
 fn missing_profile_topic_is_refused() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let mut scene = Scene::new(broker, 0, "");
     scene.profiles = crate::profiles::unique("nowhere");
     let text = String::from_utf8(scene.place.read("throng.toml")).expect("text");
@@ -84,7 +84,7 @@ fn missing_profile_topic_is_refused() {
 
 #[test]
 fn profile_values_are_absent_from_disk_logs_and_pages() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let scene = Scene::with(broker, 0, "", false);
     let canaries = Canaries::default();
     let (t, n) = (|| canaries.text(), || canaries.number());
@@ -151,7 +151,7 @@ fn profile_values_are_absent_from_disk_logs_and_pages() {
 
 #[test]
 fn profiles_beyond_limit_are_ignored_until_one_is_removed() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let scene = Scene::new(broker, 0, "max_people = 4");
     // All profiles are in one partition, so their order is known.
     let profiles: Vec<_> = (0..10).map(|p| (2 * p, Some((34, "f")))).collect();
@@ -177,7 +177,7 @@ fn profiles_beyond_limit_are_ignored_until_one_is_removed() {
 
 #[test]
 fn held_records_use_profile_at_release() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let mut scene = Scene::new(broker, 0, "");
     scene.hold = "9";
     scene.profiles(&[(0, Some((7, "x"))), (1, Some((93, "y")))]);
@@ -199,7 +199,7 @@ fn held_records_use_profile_at_release() {
 
 #[test]
 fn topic_records_are_joined_to_profile_file() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let scene = Scene::new(broker, 0, "");
     let text = String::from_utf8(scene.place.read("throng.toml")).expect("text");
     let (head, _) = text.split_once("[[join]]").expect("a join");

@@ -1,7 +1,7 @@
 //! Producer that keeps sending records during faults of instances and broker.
 
 use crate::scale_out::people::Stream;
-use crate::support::kafka::{Broker, Deliveries, send};
+use crate::support::kafka::{Deliveries, TestCluster, send};
 use rdkafka::ClientConfig;
 use rdkafka::producer::{BaseProducer, Producer};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub struct Feeder {
 
 impl Feeder {
     /// The idempotent producer writes each record exactly once.
-    pub fn begin(broker: &Broker, topic: &str, stream: Stream) -> Self {
+    pub fn begin(broker: &TestCluster, topic: &str, stream: Stream) -> Self {
         let producer: BaseProducer<Deliveries> = ClientConfig::new()
             .set("bootstrap.servers", broker.bootstrap())
             .set("enable.idempotence", "true")

@@ -5,7 +5,7 @@ use crate::scale_out::people::{GROUP, PARTITIONS, schema};
 use crate::scale_out::reader::Reader;
 use crate::support::binary::{Outcome, Place};
 use crate::support::instances::{Account, Instance, Topics, together};
-use crate::support::kafka::Broker;
+use crate::support::kafka::TestCluster;
 use std::time::{Duration, Instant};
 
 /// Longer than any step takes on a busy machine.
@@ -55,7 +55,7 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    pub fn new(broker: &'static Broker) -> Self {
+    pub fn new(broker: &'static TestCluster) -> Self {
         let topics = Topics::new(broker, PARTITIONS);
         let members = [("one", true), ("two", false), ("three", true), ("four", false), ("guest", false)];
         let reader = Reader::new(broker, &topics.out, &topics.changelog);

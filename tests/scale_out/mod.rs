@@ -23,7 +23,7 @@ use people::Stream;
 use recount::{Promise, Recount};
 use std::time::Instant;
 use support::instances::Account;
-use support::kafka::Broker;
+use support::kafka::TestCluster;
 
 const SEED: u64 = 24;
 
@@ -41,7 +41,7 @@ fn recount(fleet: &mut Fleet, recount: &mut Recount, until: i64, seed: u64) {
 
 #[test]
 fn threat_17_union_of_instances_keeps_guarantees_under_faults() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let is_long = std::env::var_os("THRONG_LONG").is_some();
     let rounds = number("THRONG_ROUNDS").unwrap_or(if is_long { 100 } else { 4 });
     let seed = number("THRONG_SEED").unwrap_or(SEED);

@@ -1,7 +1,7 @@
 //! Reader of committed records and markers.
 
 use crate::scale_out::seen::{Batches, Seen};
-use crate::support::kafka::Broker;
+use crate::support::kafka::TestCluster;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::message::BorrowedMessage;
@@ -69,7 +69,7 @@ fn read(consumer: &BaseConsumer, topic: &str, from: i64, mut each: impl FnMut(&B
 }
 
 impl Reader {
-    pub fn new(broker: &Broker, out: &str, changelog: &str) -> Self {
+    pub fn new(broker: &TestCluster, out: &str, changelog: &str) -> Self {
         Self {
             out: out.to_owned(),
             changelog: changelog.to_owned(),

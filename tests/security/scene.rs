@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use super::admin::{May, Right, With, grant};
 use super::certificates::{Wanted, authority, certificate, key_set};
-use crate::support::daemon::{Daemon, Stage, records};
-use crate::support::kafka::{Broker, unique};
+use crate::support::daemon::{Stage, TestDaemon, records};
+use crate::support::kafka::{TestCluster, unique};
 use crate::support::ports::free_port;
 
 pub const PASSWORD: &str = "canary-password-7718";
@@ -19,7 +19,7 @@ pub const BATCH: usize = 40;
 pub const TOTAL: usize = 10 * BATCH;
 
 pub struct Scene {
-    pub broker: Broker,
+    pub broker: TestCluster,
     pub dir: PathBuf,
     ports: [(&'static str, u16); 6],
     _home: tempfile::TempDir,
@@ -68,7 +68,7 @@ impl Scene {
             fs::set_permissions(entry.path(), fs::Permissions::from_mode(0o600)).expect("our file");
         }
         let ports = LISTENERS.map(|(name, _)| (name, free_port()));
-        let broker = Broker::start_with(&|port, controller| properties(&dir, &ports, port, controller))?;
+        let broker = TestCluster::start_with(&|port, controller| properties(&dir, &ports, port, controller))?;
         Some(Self { broker, dir, ports, _home: home })
     }
 
@@ -130,7 +130,7 @@ pub fn rights(stage: &Stage) -> Vec<Right> {
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn refused(stage: &Stage) -> (Option<i32>, String) {
-    let mut daemon: Daemon = stage.start("only", None);
+    let mut daemon: TestDaemon = stage.start("only", None);
     let deadline = Instant::now() + PATIENCE;
     let ended = loop {
         match daemon.ended() {

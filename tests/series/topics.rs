@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use support::crash_points::{self, kill_at};
-use support::daemon::{Daemon, Dice, SECRET, Stage};
-use support::kafka::{Broker, Record};
+use support::daemon::{Dice, SECRET, Stage, TestDaemon};
+use support::kafka::{Record, TestCluster};
 use throng::daemon::state::entries::{EntryCodec, EntryReader};
 use throng::daemon::state::state_keys::StateKeys;
 use throng_core::series::SeriesState;
@@ -39,7 +39,7 @@ fn configure(stage: &Stage<'_>, name: &str, max_wait: &str) {
     fs::write(stage.dir.path().join(format!("{name}.toml")), text).expect("the configuration");
 }
 
-fn stage(broker: &Broker, partitions: i32) -> Stage<'_> {
+fn stage(broker: &TestCluster, partitions: i32) -> Stage<'_> {
     let stage = Stage::new(broker, partitions);
     broker.create_topic(&contributions(&stage), 1, false);
     stage
@@ -70,7 +70,7 @@ fn released(stage: &Stage<'_>) -> Vec<String> {
     stored.into_iter().map(|line| String::from_utf8(line.payload.unwrap_or_default()).expect("text")).collect()
 }
 
-fn wait_contributed(stage: &Stage<'_>, daemons: &mut [&mut Daemon]) {
+fn wait_contributed(stage: &Stage<'_>, daemons: &mut [&mut TestDaemon]) {
     let topic = contributions(stage);
     let deadline = Instant::now() + Duration::from_secs(120);
     loop {
@@ -89,7 +89,7 @@ fn wait_contributed(stage: &Stage<'_>, daemons: &mut [&mut Daemon]) {
 
 #[test]
 fn series_kills_at_any_point_change_no_row() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let total = 28 * 40;
     let all: Vec<Record> = records(0..60, 1).into_iter().take(total).collect();
     let calm = stage(broker, 1).with_static_membership();
@@ -181,11 +181,12 @@ fn recount(stage: &Stage<'_>, state: &SeriesState) -> usize {
 /// One partition has no records. In each round one instance is killed, sometimes with its directory.
 #[test]
 fn changing_instances_publish_each_series_bucket_once_with_all_present_members() {
-    let Some(broker) = Broker::shared() else { return };
+    let Some(broker) = TestCluster::shared() else { return };
     let stage = stage(broker, 5);
     let names = ["one", "two", "three", "four"];
     names.iter().for_each(|name| configure(&stage, name, "300ms"));
-    let mut running: BTreeMap<&str, Daemon> = names[..3].iter().map(|name| (*name, stage.start(name, None))).collect();
+    let mut running: BTreeMap<&str, TestDaemon> =
+        names[..3].iter().map(|name| (*name, stage.start(name, None))).collect();
     let mut dice = Dice::new(30);
     let mut total = 0;
     for round in 0..6 {
@@ -214,7 +215,7 @@ fn changing_instances_publish_each_series_bucket_once_with_all_present_members()
         assert!(Instant::now() < deadline, "buckets are closed up to {}", last_closed());
         std::thread::sleep(Duration::from_millis(300));
     }
-    running.values_mut().for_each(Daemon::stop);
+    running.values_mut().for_each(TestDaemon::stop);
     let state = state_of(&stage);
     let open: u64 = state.open.values().flatten().map(|open| u64::from(open.records)).sum();
     let counts = state.head.totals();

@@ -17,7 +17,7 @@ use throng_kafka::changelog;
 use throng_kafka::connection::KafkaCluster;
 
 use super::copies;
-use super::kafka::{Broker, Record, unique};
+use super::kafka::{Record, TestCluster, unique};
 use super::schemas::schema;
 
 pub const K: usize = 3;
@@ -85,7 +85,7 @@ pub fn records(seed: u64, from: usize, to: usize, partitions: i32) -> Vec<Record
 }
 
 pub struct Stage<'a> {
-    pub broker: &'a Broker,
+    pub broker: &'a TestCluster,
     pub dir: tempfile::TempDir,
     pub group: String,
     pub raw: String,
@@ -99,7 +99,7 @@ pub struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    pub fn new(broker: &'a Broker, partitions: i32) -> Self {
+    pub fn new(broker: &'a TestCluster, partitions: i32) -> Self {
         let stage = Self {
             broker,
             dir: scratch(),
@@ -166,19 +166,19 @@ changelog_topic = "{changelog}"
         self
     }
 
-    pub fn start(&self, name: &str, crash: Option<&str>) -> Daemon {
+    pub fn start(&self, name: &str, crash: Option<&str>) -> TestDaemon {
         self.start_with(name, &[], crash)
     }
 
-    pub fn start_with(&self, name: &str, arguments: &[&str], crash: Option<&str>) -> Daemon {
-        Daemon::start(&self.dir.path().join(format!("{name}.toml")), arguments, crash)
+    pub fn start_with(&self, name: &str, arguments: &[&str], crash: Option<&str>) -> TestDaemon {
+        TestDaemon::start(&self.dir.path().join(format!("{name}.toml")), arguments, crash)
     }
 
     pub fn consumed(&self) -> i64 {
         self.broker.group_offsets_now(&self.group, &self.raw).values().map(|at| at.unwrap_or(0)).sum()
     }
 
-    pub fn wait_consumed(&self, records: usize, daemons: &mut [&mut Daemon]) {
+    pub fn wait_consumed(&self, records: usize, daemons: &mut [&mut TestDaemon]) {
         let deadline = Instant::now() + PATIENCE;
         while self.consumed() < i64::try_from(records).expect("few records") {
             for daemon in &mut *daemons {
@@ -282,12 +282,12 @@ fn input(config: &Path) -> Stdio {
     options.open(pipe).expect("the pipe").into()
 }
 
-pub struct Daemon {
+pub struct TestDaemon {
     child: Child,
     log: PathBuf,
 }
 
-impl Daemon {
+impl TestDaemon {
     /// `crash` is the value of `FAILPOINTS`.
     pub fn start(config: &Path, arguments: &[&str], crash: Option<&str>) -> Self {
         Self::start_in(config, arguments, crash, &[])
@@ -362,7 +362,7 @@ impl Daemon {
     }
 }
 
-impl Drop for Daemon {
+impl Drop for TestDaemon {
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) && self.child.kill().is_ok() {
             self.child.wait().expect("our own child");
@@ -416,7 +416,7 @@ pub fn finish(stage: &Stage, total: usize) -> Seen {
     finished(stage, &mut daemon, total)
 }
 
-pub fn finished(stage: &Stage, daemon: &mut Daemon, total: usize) -> Seen {
+pub fn finished(stage: &Stage, daemon: &mut TestDaemon, total: usize) -> Seen {
     daemon.stop();
     // A stop before the partition assignment leaves held records in the changelog.
     let waiting = stage.waiting();

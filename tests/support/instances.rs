@@ -1,7 +1,7 @@
 //! Runs instances of one group that share the partitions of a source, and creates the topics of such a group.
 
 use super::binary::{Place, Process, series};
-use super::kafka::{Broker, Record, Stored, unique};
+use super::kafka::{Record, Stored, TestCluster, unique};
 use super::schemas::schema;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -121,7 +121,7 @@ pub fn together(instances: &[&Instance]) -> Account {
 }
 
 pub struct Topics {
-    pub broker: &'static Broker,
+    pub broker: &'static TestCluster,
     brokers: String,
     pub raw: String,
     pub out: String,
@@ -131,7 +131,7 @@ pub struct Topics {
 }
 
 impl Topics {
-    pub fn new(broker: &'static Broker, partitions: i32) -> Self {
+    pub fn new(broker: &'static TestCluster, partitions: i32) -> Self {
         let topics = Self {
             broker,
             brokers: broker.bootstrap(),

@@ -1,6 +1,6 @@
 //! Runs a real Apache Kafka for a test, with the jars of `.tools/kafka` (`./dev kafka fetch`).
 //!
-//! A broker ends with its [`Broker`] and with the test process: when a pipe closes, a small shell kills it.
+//! A broker ends with its [`TestCluster`] and with the test process: when a pipe closes, a small shell kills it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -69,7 +69,7 @@ pub struct Stored {
 }
 
 #[derive(Debug)]
-pub struct Broker {
+pub struct TestCluster {
     port: u16,
     controller_port: u16,
     /// Second listening port, and the port advertised to its clients.
@@ -87,7 +87,7 @@ struct Running {
     broker: Pid,
 }
 
-impl Broker {
+impl TestCluster {
     /// Returns `None` when the jars are missing and `THRONG_WITHOUT_KAFKA` is set.
     ///
     /// # Panics
@@ -153,7 +153,7 @@ impl Broker {
 
     /// Each test uses separate topics and groups ([`unique`]).
     pub fn shared() -> Option<&'static Self> {
-        static SHARED: OnceLock<Option<Broker>> = OnceLock::new();
+        static SHARED: OnceLock<Option<TestCluster>> = OnceLock::new();
         let broker = SHARED.get_or_init(Self::start).as_ref();
         if broker.is_none() {
             eprintln!("SKIPPED: this test needs a real Kafka");
@@ -416,7 +416,7 @@ fn has_ended(process: Pid) -> bool {
     matches!(state, None | Some('Z' | 'X'))
 }
 
-impl Drop for Broker {
+impl Drop for TestCluster {
     fn drop(&mut self) {
         let running = self.running().take();
         if let Some(mut running) = running {

@@ -1,6 +1,6 @@
 //! Creates, empties and deletes topics for a test.
 
-use super::{ANSWER, Broker, partitions_of};
+use super::{ANSWER, TestCluster, partitions_of};
 use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::BaseConsumer;
@@ -15,7 +15,7 @@ fn answer<T>(asked: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(asked)
 }
 
-impl Broker {
+impl TestCluster {
     fn admin(&self) -> AdminClient<DefaultClientContext> {
         self.client().create().expect("an admin client")
     }
