@@ -8,12 +8,12 @@ use std::path::Path;
 use std::sync::Arc;
 use support::binary::{Outcome, Place, Process};
 use support::schemas::schema;
-use throng::start::batch_encoding::encode;
 use throng_core::ledger::subject_ledger::SubjectLedger;
 use throng_core::plan::{LadderNode, Plan, PlanGroup};
 use throng_core::release::line_limits::LineLimit;
 use throng_core::release::verifier_input::{GroupTerms, VerifierInput};
 use throng_core::release::verify::{Violation, verify};
+use throng_core::stream::batch_encoding::encode;
 use throng_core::stream::input_batch::InputBatch;
 use throng_core::treatment::batch_treatment::{
     GroupNames, TreatmentInput, TreatmentRules, TreatmentSettings, group_names, treat_batch,

@@ -7,7 +7,6 @@ use throng::daemon::engine::release::verifier_terms::group_terms;
 use throng::generate::{RecordStream, WearableSettings, WearableStream};
 use throng::planner::planner_sample::PlannerSample;
 use throng::planner::{PlannerSettings, make_plan};
-use throng::start::batch_encoding::encode;
 use throng::start::configured_groups::group_shapes;
 use throng::start::protections::protections;
 use throng::start::record_formats::{codec_limits, fields};
@@ -19,6 +18,7 @@ use throng_core::privacy::protection::{ClosenessReference, ProtectionJudge, Sens
 use throng_core::release::verified_batch::ReleasableBatch;
 use throng_core::release::verifier_input::{GroupTerms, VerifierInput};
 use throng_core::release::verify::verify;
+use throng_core::stream::batch_encoding::encode;
 use throng_core::stream::input_batch::InputBatch;
 use throng_core::treatment::batch_treatment::{
     GroupNames, ProtectedAttribute, TreatmentInput, TreatmentRules, TreatmentSettings, group_names, treat_batch,

@@ -1,7 +1,6 @@
 //! Checks a configuration and builds its parts (schemas, groups, series, decoders, limits) once, for all commands.
 
 pub mod avro_output;
-pub mod batch_encoding;
 pub mod checked_config;
 pub mod clusters;
 pub mod config_changes;

@@ -1,6 +1,5 @@
 //! Reads records outside a run, for planning (never released or counted in classes) or measurement.
 
-use super::batch_encoding::encode;
 use super::memory_budget::max_dictionary_values;
 use super::profile_sources::{self, JoinProfiles, ProfilesUnavailable};
 use super::record_formats::{codec_limits, fields, file_format};
@@ -11,6 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use throng_core::stream::batch_encoding::encode;
 use throng_core::stream::input_batch::InputBatch;
 use throng_core::stream::input_batch::LongRows;
 use throng_core::values::canonical::CanonicalKind;

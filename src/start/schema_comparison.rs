@@ -1,6 +1,5 @@
 //! Compares a file of records with a schema. Counts and names only.
 
-use super::batch_encoding::encode;
 use super::memory_budget::max_dictionary_values;
 use super::record_formats::{codec_limits, fields, file_format};
 use super::sampling::SamplingError;
@@ -11,6 +10,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
+use throng_core::stream::batch_encoding::encode;
 use throng_core::stream::input_batch::InputBatch;
 use throng_core::values::canonical::CanonicalKind;
 use throng_core::values::codebook::{ABSENT, Codebook, NULL};

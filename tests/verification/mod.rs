@@ -14,7 +14,6 @@ use support::schemas::schema;
 use throng::planner::LadderLimits;
 use throng::planner::planner_sample::PlannerSample;
 use throng::planner::{PlannerSettings, make_plan};
-use throng::start::batch_encoding::encode;
 use throng_core::ledger::subject_ledger::SubjectLedger;
 use throng_core::plan::GroupShape;
 use throng_core::privacy::GroundMetric as Distance;
@@ -24,6 +23,7 @@ use throng_core::release::protected_attributes::{ProtectedTerms, ReferenceShares
 use throng_core::release::verified_batch::ReleasableBatch;
 use throng_core::release::verifier_input::{GroupTerms, NarrowingTerms, VerifierInput};
 use throng_core::release::verify::{BatchRefusal, Violation, verify};
+use throng_core::stream::batch_encoding::encode;
 use throng_core::stream::input_batch::InputBatch;
 use throng_core::treatment::batch_treatment::{
     TreatmentInput, TreatmentRules, TreatmentSettings, group_names, treat_batch,

@@ -2,9 +2,9 @@
 
 use crate::daemon::engine::build::settings::EngineSettings;
 use crate::daemon::engine::core::ValueEncoding;
-use crate::start::batch_encoding::encode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use throng_core::stream::batch_encoding::encode;
 use throng_core::stream::input_batch::InputBatch;
 use throng_core::stream::release_sink::RejectedRecord;
 use throng_core::values::code_batch::CodeBatch;

@@ -1,14 +1,14 @@
 //! Encodes raw tokens as a typed, dictionary-encoded batch.
 
-use crate::telemetry::RejectionReason;
+use crate::stream::input_batch::InputBatch;
+use crate::stream::release_sink::RejectedRecord;
+use crate::values::code_batch::CodeBatch;
+use crate::values::codebook::{ABSENT, Codebook, NULL};
+use crate::values::rejection::RejectionReason;
+use crate::values::resolved_times::ResolvedTimes;
+use crate::values::schema::Schema;
+use crate::values::subject_digest::{SubjectDigester, coordinate_subject};
 use rayon::prelude::*;
-use throng_core::stream::input_batch::InputBatch;
-use throng_core::stream::release_sink::RejectedRecord;
-use throng_core::values::code_batch::CodeBatch;
-use throng_core::values::codebook::{ABSENT, Codebook, NULL};
-use throng_core::values::resolved_times::ResolvedTimes;
-use throng_core::values::schema::Schema;
-use throng_core::values::subject_digest::{SubjectDigester, coordinate_subject};
 
 /// Encodes the rows of `input`; a row with a misfit is returned as rejected. Identifiers and the subject are not
 /// encoded. `absent_as_null` turns absent cells into missing ones.
