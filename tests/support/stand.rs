@@ -248,8 +248,9 @@ impl Stand {
                 retry = self.pending.take();
                 assert!(retry.is_some(), "an intent that did not leave is given back");
             }
-            // The attempt keeps its clock.
-            outcome = self.process(records, first, settling, retry.as_ref(), now_ms + RETRIED_AFTER_MS);
+            // The attempt keeps its clock, and the flush of its intent although the source passes another.
+            let other = if settling == Flush::No { Flush::Shutdown } else { Flush::No };
+            outcome = self.process(records, first, other, retry.as_ref(), now_ms + RETRIED_AFTER_MS);
         }
         self.offered = first + i64::try_from(records.len()).expect("a small batch");
         match outcome {

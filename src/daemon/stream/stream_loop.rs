@@ -375,7 +375,7 @@ impl StreamLoop<'_> {
             CloseReason::Full | CloseReason::Time | CloseReason::Replay => Flush::No,
         };
         // A repeated batch flushes the same rows, because its output may have been seen.
-        let flush = last.or(retry.as_ref().map(|retry| retry.flush)).unwrap_or_else(by_age);
+        let flush = retry.as_ref().map(|retry| retry.flush).or(last).unwrap_or_else(by_age);
         // A repeated batch uses the profiles of its first attempt; every other batch waits for the current profiles.
         if retry.is_none() && !self.engine.read_profiles(self.stop)? {
             return Ok(BatchStepOutcome::NotBegun);

@@ -76,12 +76,12 @@ pub(crate) struct BatchInstruction<'a> {
 impl<'a> BatchInstruction<'a> {
     /// Creates an instruction without erasures.
     pub fn new(flush: Flush, retry: Option<&'a BatchIntent>, now: BatchTime) -> Self {
-        Self { flush, retry, now, erased: Vec::new() }
+        Self { flush: retry.map_or(flush, |intent| intent.flush), retry, now, erased: Vec::new() }
     }
 
     /// Returns whether delayed rows are settled; a retry repeats its first attempt.
     pub fn flushes_delayed(&self) -> bool {
-        self.retry.map_or(self.flush, |intent| intent.flush).includes_delayed()
+        self.flush.includes_delayed()
     }
 
     /// Returns the clock and the state age of the batch.
