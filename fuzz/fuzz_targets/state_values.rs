@@ -3,14 +3,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use throng_core::plan::Plan;
-use throng_core::plan::evidence::PlanEvidence;
-use throng::planner::closeness_counts::ReferenceCounts;
-use throng::planner::drift::DriftBaseline;
 use throng::daemon::state::records::{StoredRow, StreamProgress};
 use throng::daemon::state::rows::{RowBlock, RowPacker};
 use throng::daemon::state::state_keys::StateKeys;
+use throng::planner::closeness_counts::ReferenceCounts;
+use throng::planner::drift::DriftBaseline;
 use throng::start::run_findings::RunStatistics;
+use throng_core::plan::Plan;
+use throng_core::plan::evidence::PlanEvidence;
 use throng_fuzz::{RECORD, codebooks, survives};
 
 const REMEMBERED: [usize; 3] = [0, 1, 7];

@@ -1,8 +1,8 @@
 //! Recount of rows with noise (docs/internals/methods.md §13).
 //!
 //! Claim. If [`verify_noise`] returns `Ok`, each row covers all subjects of a closing bucket, and is released once.
-//! Count and sum match the contributions up to 12 deviations of noise, and the mean follows from them. The count is at
-//! least `crowd` plus three deviations. The rows of a week cost at most ε, spent budget included.
+//! Count and sum match the contributions up to 12 deviations of noise, and the mean follows from them. The bucket has at
+//! least `crowd` subjects, and the count is at least `crowd` plus eight deviations. The rows of a week cost at most ε, spent budget included.
 //!
 //! The noise distribution is not verified, but three sums without noise are refused.
 
@@ -43,12 +43,12 @@ impl NoiseBudget {
     }
 }
 
-/// Solves ρ + 2 √(ρ ln(1/δ)) ≤ ε by bisection.
+/// Solves ρ + 2 √(ρ ln(1/δ)) ≤ ε by bisection. A hundredth of δ is left for the existence of rows.
 fn greatest_rho(epsilon: f64) -> f64 {
     let (mut low, mut high) = (0.0, epsilon);
     for _ in 0..200 {
         let middle = f64::midpoint(low, high);
-        if middle + 2.0 * (middle * -DELTA.ln()).sqrt() <= epsilon {
+        if middle + 2.0 * (middle * -(0.99 * DELTA).ln()).sqrt() <= epsilon {
             low = middle;
         } else {
             high = middle;
@@ -149,7 +149,10 @@ fn verify_row(
     if !within(n - count, budget.count_deviation) || !within(noisy_sum - sum, budget.sum_deviation) {
         return Err("a noisy count or sum does not match the contributions");
     }
-    if n < crowd as f64 + 3.0 * budget.count_deviation {
+    if people.map_or(0, BTreeMap::len) < crowd {
+        return Err("a bucket of a row with noise has too few people");
+    }
+    if n < crowd as f64 + 8.0 * budget.count_deviation {
         return Err("a noisy count is too small");
     }
     let half = RANGE_STEPS / 2.0;

@@ -59,7 +59,7 @@ impl SeriesBatchStep<'_> {
                 until[*series] = until[*series].max(*end_ms);
             }
         }
-        self.close_noisy_buckets(&until, &mut due);
+        self.close_noisy_buckets(&mut due);
         if is_batch {
             self.preview_job(&due);
             self.form_cohorts(0);

@@ -12,11 +12,11 @@ pub const DELTA: f64 = 1e-6;
 pub const GRID_STEPS: i64 = 1 << 16;
 /// Resolution of deviations, in parts per unit.
 pub const DEVIATION_PARTS: u64 = 1 << 10;
-/// Margin of the smallest published count over the crowd, in deviations.
-const COUNT_MARGIN_DEVIATIONS: f64 = 3.0;
-/// This margin where buckets below the crowd are skipped. The noise exceeds it with probability 1.3 · 10⁻¹², far below
-/// δ for all buckets and signals of a subject in a week.
-const SPARSE_MARGIN_DEVIATIONS: f64 = 7.0;
+/// Margin of the smallest published count over the crowd, in deviations. Noise exceeds it with probability below
+/// 7 · 10⁻¹⁶: all cells of a week, at most 10⁶, together stay below [`ROW_DELTA`].
+pub const COUNT_MARGIN_DEVIATIONS: f64 = 8.0;
+/// Part of δ for the existence of rows; the rest is for their numbers.
+pub const ROW_DELTA: f64 = 1e-8;
 const WEEK_MS: i64 = 7 * DAY_MS;
 
 /// Noise per bucket and signal.
@@ -32,17 +32,17 @@ pub struct NoiseScale {
     pub sum_parts: u64,
 }
 
-/// Returns the zCDP ρ for (ε, δ): the root of ε = ρ + 2 √(ρ ln(1/δ)).
+/// Returns the zCDP ρ for (ε, δ − [`ROW_DELTA`]): the root of ε = ρ + 2 √(ρ ln(1/δ)).
 #[must_use]
 pub fn rho_of(epsilon: f64) -> f64 {
-    let log = (1.0 / DELTA).ln();
+    let log = (1.0 / (DELTA - ROW_DELTA)).ln();
     (epsilon / ((log + epsilon).sqrt() + log.sqrt())).powi(2)
 }
 
-/// Converts ρ to ε with [`DELTA`].
+/// Converts ρ to ε with [`DELTA`] − [`ROW_DELTA`].
 #[must_use]
 pub fn epsilon_of(rho: f64) -> f64 {
-    rho + 2.0 * (rho * (1.0 / DELTA).ln()).sqrt()
+    rho + 2.0 * (rho * (1.0 / (DELTA - ROW_DELTA)).ln()).sqrt()
 }
 
 /// Checks if whole buckets fill a week from Monday.
@@ -95,12 +95,6 @@ impl NoiseScale {
     #[must_use]
     pub fn min_published_count(&self, crowd: usize) -> i64 {
         (crowd as f64 + COUNT_MARGIN_DEVIATIONS * self.count_deviation()).ceil() as i64
-    }
-
-    /// Smallest published noisy count where buckets with fewer subjects than the crowd are not evaluated.
-    #[must_use]
-    pub fn min_count_of_sparse_range(&self, crowd: usize) -> i64 {
-        (crowd as f64 + SPARSE_MARGIN_DEVIATIONS * self.count_deviation()).ceil() as i64
     }
 
     /// Standard error of a mean by noise.

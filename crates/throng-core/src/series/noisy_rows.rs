@@ -1,7 +1,7 @@
 //! Counts and means with (ε, δ)-differential privacy per subject and week (docs/internals/methods.md §13).
 //!
-//! Every subject with a value counts, and every bucket from first to last is evaluated. Only the noisy count withholds
-//! a row.
+//! Every subject with a value counts. A bucket with fewer subjects than the crowd has no row; otherwise the noisy count
+//! decides.
 
 use super::batch_step::SeriesBatchStep;
 use super::gaussian_noise::NoiseKey;
@@ -10,9 +10,6 @@ use super::published_row::{NoisyStatistic, RowStatistic, SeriesRow};
 use super::state::{OpenBucket, WeekSpent};
 use super::terms::{SeriesSignal, SeriesTerms};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Largest range of buckets that is evaluated completely. In a larger one, buckets below a crowd are skipped.
-const MAX_RANGE_BUCKETS: i64 = 1 << 20;
 
 type NoisyContributions = BTreeMap<u64, OpenBucket>;
 
@@ -50,12 +47,8 @@ fn noise_place(series: &SeriesTerms, signal: &SeriesSignal, bucket: i64) -> Stri
 }
 
 impl SeriesBatchStep<'_> {
-    /// Publishes noisy buckets that end by `until` and removes them from `due`.
-    pub(super) fn close_noisy_buckets(
-        &mut self,
-        until: &[i64],
-        due: &mut BTreeMap<(i64, usize, i64), NoisyContributions>,
-    ) {
+    /// Publishes due noisy buckets and removes them from `due`.
+    pub(super) fn close_noisy_buckets(&mut self, due: &mut BTreeMap<(i64, usize, i64), NoisyContributions>) {
         let terms = self.terms;
         if terms.series.iter().all(|series| series.noise.is_none()) {
             return;
@@ -65,62 +58,31 @@ impl SeriesBatchStep<'_> {
             let Some(noise) = &series.noise else { continue };
             let scale = noise.scale(series);
             let of_series = due.extract_if(.., |(_, of, _), _| *of == number);
-            let people: BTreeMap<i64, NoisyContributions> = of_series.map(|((.., bucket), of)| (bucket, of)).collect();
-            let nobody = NoisyContributions::new();
-            let (judged, least_count) = self.evaluated_buckets(number, until[number], &people, &scale);
-            let before = people.iter().filter(|(bucket, _)| judged.binary_search(bucket).is_err());
-            let unjudged: u64 = before.flat_map(|(_, of)| of.values()).map(|open| u64::from(open.records)).sum();
-            self.head.counts[number].records += unjudged;
-            for bucket in judged {
-                let contributions = people.get(&bucket).unwrap_or(&nobody);
-                self.publish_noisy_bucket((number, bucket), (&scale, least_count), &key, contributions);
+            // With or without one subject, the evaluated buckets differ only in buckets of exactly a crowd with that
+            // subject, all in the subject's week. Their rows are too improbable to exceed δ (`min_published_count`).
+            let crowd = terms.cohorts.crowd;
+            for (bucket, contributions) in of_series.map(|((.., bucket), of)| (bucket, of)).collect::<Vec<_>>() {
+                if contributions.len() < crowd {
+                    let records = contributions.values().map(|open| u64::from(open.records));
+                    self.head.counts[number].records += records.sum::<u64>();
+                    self.head.counts[number].too_few += series.signals.len() as u64;
+                    continue;
+                }
+                self.publish_noisy_bucket((number, bucket), &scale, &key, &contributions);
             }
         }
-    }
-
-    /// New buckets that end by `until`, and their smallest published count.
-    ///
-    /// Which buckets are evaluated must not depend on one subject. Up to [`MAX_RANGE_BUCKETS`] all are, also empty ones.
-    /// In a larger range, only those with a crowd are; the publication of one at the boundary is then so improbable
-    /// that it does not exceed δ ([`NoiseScale::min_count_of_sparse_range`]).
-    fn evaluated_buckets(
-        &self,
-        series: usize,
-        until: i64,
-        people: &BTreeMap<i64, NoisyContributions>,
-        scale: &NoiseScale,
-    ) -> (Vec<i64>, i64) {
-        let every_ms = self.terms.series[series].every_ms;
-        let crowd = self.terms.cohorts.crowd;
-        let closed_ms = self.head.closed_ms[series];
-        let first = Some(closed_ms).filter(|closed| *closed > i64::MIN).or_else(|| self.first_bucket(people));
-        let first = first.filter(|first| *first < until);
-        let Some(first) = first else { return (Vec::new(), scale.min_published_count(crowd)) };
-        let buckets = until.saturating_sub(first) / every_ms;
-        if buckets <= MAX_RANGE_BUCKETS {
-            return ((0..buckets).map(|at| first + at * every_ms).collect(), scale.min_published_count(crowd));
-        }
-        let crowded = people.range(first..).filter(|(bucket, of)| **bucket + every_ms <= until && of.len() >= crowd);
-        (crowded.map(|(bucket, _)| *bucket).collect(), scale.min_count_of_sparse_range(crowd))
-    }
-
-    fn first_bucket(&self, people: &BTreeMap<i64, NoisyContributions>) -> Option<i64> {
-        let mut seen: BTreeSet<u64> = BTreeSet::new();
-        people.iter().find_map(|(bucket, contributions)| {
-            seen.extend(contributions.keys());
-            (seen.len() >= self.terms.cohorts.crowd).then_some(*bucket)
-        })
     }
 
     fn publish_noisy_bucket(
         &mut self,
         (series, bucket): (usize, i64),
-        (scale, least_count): (&NoiseScale, i64),
+        scale: &NoiseScale,
         key: &NoiseKey,
         contributions: &NoisyContributions,
     ) {
         let terms = &self.terms.series[series];
         let is_within_budget = self.spend_budget((series, bucket), scale);
+        let least_count = scale.min_published_count(self.terms.cohorts.crowd);
         let mut represented: BTreeSet<u64> = BTreeSet::new();
         for (at, signal) in terms.signals.iter().enumerate() {
             let exact = ExactSum::from_contributions(contributions, at, signal.range);

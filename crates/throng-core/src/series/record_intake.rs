@@ -46,7 +46,7 @@ impl SeriesBatchStep<'_> {
                 self.note_day_and_stratum(subject, time_ms, readings.strata.get(&subject));
             }
             for series in 0..self.terms.series.len() {
-                // With noise, no subject may displace another.
+                // With noise, a subject without a history counts as well.
                 if !has_room && self.terms.series[series].noise.is_none() {
                     self.head.counts[series].over_limit += 1;
                     self.dropped.insert((row, series));
