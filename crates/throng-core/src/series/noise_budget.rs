@@ -13,7 +13,7 @@ pub const GRID_STEPS: i64 = 1 << 16;
 /// Resolution of deviations, in parts per unit.
 pub const DEVIATION_PARTS: u64 = 1 << 10;
 /// Margin of the smallest published count over the crowd, in deviations. Noise exceeds it with probability below
-/// 7 · 10⁻¹⁶: all cells of a week, at most 10⁶, together stay below [`ROW_DELTA`].
+/// 7 · 10⁻¹⁶: all cells of a week, at most 10⁶, together stay below `ROW_DELTA`.
 pub const COUNT_MARGIN_DEVIATIONS: f64 = 8.0;
 /// Part of δ for the existence of rows; the rest is for their numbers.
 pub const ROW_DELTA: f64 = 1e-8;
@@ -32,14 +32,14 @@ pub struct NoiseScale {
     pub sum_parts: u64,
 }
 
-/// Returns the zCDP ρ for (ε, δ − [`ROW_DELTA`]): the root of ε = ρ + 2 √(ρ ln(1/δ)).
+/// Returns the zCDP ρ for (ε, δ − `ROW_DELTA`): the root of ε = ρ + 2 √(ρ ln(1/δ)).
 #[must_use]
 pub fn rho_of(epsilon: f64) -> f64 {
     let log = (1.0 / (DELTA - ROW_DELTA)).ln();
     (epsilon / ((log + epsilon).sqrt() + log.sqrt())).powi(2)
 }
 
-/// Converts ρ to ε with [`DELTA`] − [`ROW_DELTA`].
+/// Converts ρ to ε with [`DELTA`] − `ROW_DELTA`.
 #[must_use]
 pub fn epsilon_of(rho: f64) -> f64 {
     rho + 2.0 * (rho * (1.0 / (DELTA - ROW_DELTA)).ln()).sqrt()
