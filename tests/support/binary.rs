@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use super::ports::free_port;
 
 /// Longer than any step takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 const SETTINGS: &str = r#"
 [source]
