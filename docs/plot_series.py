@@ -3,7 +3,8 @@ import sys
 import pandas as pd
 import matplotlib.pyplot as plt
 path, signal, picture = sys.argv[1:]
-rows = pd.read_json(path, lines=True, convert_dates=["bucket"]).set_index("bucket")
+rows = pd.read_json(path, lines=True)
+rows.index = pd.to_datetime(rows.pop("bucket"), format="ISO8601", utc=True)
 rows = rows[rows.signal == signal].dropna(subset=["mean"])
 everybody, cohorts = rows[rows.cohort.isna()], rows[rows.cohort.notna()]
 for _, cohort in cohorts.groupby("cohort"):

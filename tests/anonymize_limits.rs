@@ -80,7 +80,7 @@ fn summary_counts_subjects_and_names_levels() {
     assert!((before - (120.0 / 2.0 + 1.0) / 121.0).abs() < 1e-9, "{before}");
     assert_eq!(report["risks_before"]["highest"], 1.0);
     assert!(report["risks"]["highest"].as_f64().expect("a risk") <= 1.0 / 3.0);
-    assert!(said.contains("(before: 100.0 %, 50.41 %)"), "{said}");
+    assert!(said.contains("(before: 100 %, 50.41 %)"), "{said}");
     let words = |name: &str, labels: [&str; 4]| {
         let level = report["policy"][name].as_u64().expect("a level") as usize;
         let label = format!("{} (level {level} of 3)", labels[level]);

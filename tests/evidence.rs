@@ -15,6 +15,7 @@ use throng::config;
 use throng::daemon::state::state_keys::StateKeys;
 use throng::start::schema_loading::load_schema;
 use throng::start::series_settings::series_terms;
+use throng_core::printable::percent;
 use throng_core::values::digest::DigestKey;
 use throng_core::values::raw_batch::RawToken;
 use throng_core::values::subject_digest::SubjectDigester;
@@ -255,7 +256,7 @@ fn series_evidence_in_every_format_equals_a_recount() {
     let share = useful.records_represented as f64 / useful.records as f64;
     // The run counts records of closed buckets with separate code.
     assert!(
-        one.said.contains(&format!("{} of 40 people and {:.1} % of the records", members.len(), share * 100.0)),
+        one.said.contains(&format!("{} of 40 people and {} of the records", members.len(), percent(share))),
         "{}",
         one.said
     );
@@ -287,7 +288,7 @@ fn late_stream_records_are_in_the_lineage_without_contribution() {
     let record = input.remove(late);
     input.push(record.clone());
     let stream = run(dir.path(), "one", "out.ndjson", "-", &input, SERIES);
-    assert!(stream.said.contains("1 records late"), "{}", stream.said);
+    assert!(stream.said.contains("1 record late"), "{}", stream.said);
     let evidence = stream.evidence().expect("evidence");
     assert_eq!(evidence.lineage.dropped, BTreeSet::from([(input.len() as i64 - 1, 0, 0)]));
     input.pop();
@@ -360,7 +361,7 @@ fn moments_represented_records_agree_in_all_reports() {
     let counted: u64 = weeks.values().filter(|days| days.len() >= 4).flatten().sum();
     assert_eq!(found["people_represented"], 40, "{found}");
     assert_eq!(found["records_represented"], counted, "{found}");
-    let share = format!("40 of 40 people and {:.1} % of the records", counted as f64 / input.len() as f64 * 100.0);
+    let share = format!("40 of 40 people and {} of the records", percent(counted as f64 / input.len() as f64));
     assert!(sound.said.contains(&share), "{share}: {}", sound.said);
     let page = fs::read_to_string(page).expect("a page");
     assert!(

@@ -89,7 +89,8 @@ fn init_topic_is_described_by_a_sample() {
         )
     };
     desk.write("sample.ndjson", (0..600).map(line).collect::<String>());
-    desk.done(&["init", "sample.ndjson", "--topic", "wearable.raw", "--k", "4"]);
+    let said = desk.done(&["init", "sample.ndjson", "--topic", "wearable.raw", "--k", "4"]).out;
+    assert!(said.contains("\n  throng topics create -c wearable.toml "), "{said}");
     let config = desk.read("wearable.toml");
     for says in
         ["topics = [\"wearable.raw\"]", "topic = \"wearable.raw.sanitized\"", "k = 4", "prime = \"sample.ndjson\""]
@@ -99,6 +100,32 @@ fn init_topic_is_described_by_a_sample() {
     assert!(desk.read("wearable.schema.toml").contains("pointer = \"/m/pulse\""));
     desk.done(&["check", "-c", "wearable.toml"]);
     desk.done(&["check", "-c", "wearable.toml", "--sample", "sample.ndjson"]);
+    // Two configurations share no group, state topic or state directory.
+    let other = ["init", "sample.ndjson", "--topic", "wearable.raw", "--name", "Übung 2", "--for", "monitoring"];
+    desk.done(&other);
+    let names = |config: &str| {
+        let keys = ["group = ", "changelog_topic = ", "dead_letter_topic = ", "path = "];
+        let line = |key: &str| config.lines().find(|line| line.starts_with(key)).map(str::to_owned);
+        keys.map(|key| line(key).unwrap_or_else(|| panic!("no {key}in\n{config}")))
+    };
+    assert_eq!(
+        names(&config),
+        [
+            "group = \"throng-wearable\"",
+            "changelog_topic = \"throng-wearable.changelog\"",
+            "dead_letter_topic = \"throng-wearable.dead-letters\"",
+            "path = \"wearable.state\""
+        ]
+    );
+    assert_eq!(
+        names(&desk.read("Übung 2.toml")),
+        [
+            "group = \"throng--bung-2\"",
+            "changelog_topic = \"throng--bung-2.changelog\"",
+            "dead_letter_topic = \"throng--bung-2.dead-letters\"",
+            "path = \"Übung 2.state\""
+        ]
+    );
 }
 
 #[test]

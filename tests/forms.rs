@@ -63,6 +63,30 @@ fn init_models_selects_numbers_present_on_most_days() {
     assert!(left_out.starts_with("# Left out, since so few of the days") && left_out.contains("%)"), "{left_out}");
 }
 
+/// A reader can subtract the parts of a total.
+#[test]
+fn init_series_leave_out_a_total_of_other_signals() {
+    let desk = Desk::new();
+    let mut text = String::from("user_id,day,total,walk,run,pulse\n");
+    for n in 0..1200 {
+        let (walk, run) = (n * 7919 % 9000, n * 4271 % 3100);
+        // Some totals have no parts.
+        let (walk_shown, run_shown) = if n % 25 == 7 { (0, 0) } else { (walk, run) };
+        let (day, person) = (n / 40 + 1, n % 40);
+        text +=
+            &format!("u-0{person:02},2024-03-{day:02},{},{walk_shown},{run_shown},{}\n", walk + run, 50 + n * 31 % 67);
+    }
+    desk.write("days.csv", text);
+    for purpose in ["dashboards", "models"] {
+        desk.done(&["init", "days.csv", "--for", purpose, "--name", purpose]);
+        let config = desk.read(&format!("{purpose}.toml"));
+        assert!(config.contains("\nsignals = [\"walk\", \"run\", \"pulse\"]\n"), "{config}");
+        let reason = "\n# Left out, since \"walk\", \"run\" together nearly determine it: \"total\" (R² ";
+        assert!(config.contains(reason), "{config}");
+        desk.done(&["check", "-c", &format!("{purpose}.toml")]);
+    }
+}
+
 #[test]
 fn init_default_purpose_follows_the_records() {
     let desk = Desk::new();
@@ -145,7 +169,7 @@ fn file_job_below_min_represented_replaces_no_output() {
     let desk = single_records();
     let said = desk.ends_with(4, &["run", "-c", "days.toml"]).err;
     for part in [
-        "release.min_represented requires 50 %",
+        "release.min_represented requires 50.0 %",
         "no output was replaced",
         "throng check -c days.toml --sample days.csv",
     ] {
@@ -280,7 +304,7 @@ fn check_sample_shows_series_rows_and_represented_share() {
     let rows = found["series"][0]["lines"].as_u64().expect("a count");
     let run = desk.done(&["run", "-c", "days.toml"]).err;
     assert!(
-        run.contains(&format!("series: 40 of 40 people and 100.0 % of the records represented, in {rows} rows")),
+        run.contains(&format!("series: 40 of 40 people and 100 % of the records represented, in {rows} rows")),
         "{rows} in {run}"
     );
     assert_eq!(desk.read("days.released.ndjson").lines().count() as u64, rows);

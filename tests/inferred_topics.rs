@@ -117,7 +117,7 @@ fn schema_infer_reads_json_with_text_keys() {
     let (code, text, said) = throng(place, &[&few[..], &["--subject", "key"]].concat());
     assert!(code == Some(0) && text.contains("the first 200 records"), "{text}{said}");
     let (code, _, said) = throng(place, &["schema", "infer", "--topic", "no.such.topic", "--brokers", &brokers]);
-    assert!(code == Some(1) && said.contains("does not exist"), "{said}");
+    assert!(code == Some(1) && said.contains("missing topics: no.such.topic"), "{said}");
 
     configure(place, &brokers, &raw, &out, "", "");
     let (lines, said) = released(place, broker, &raw, &out, 3002);

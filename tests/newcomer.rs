@@ -58,7 +58,7 @@ fn mostly_unreadable_file_is_refused_with_advice() {
     }
     let counts = " of 840; 560 could not be read: see the dead letters)";
     let said = desk.ends_with(4, &["run", "-c", "dashboards.toml"]).err;
-    for part in [counts, "release.min_represented requires 50 %", "correct the records that could not be read"] {
+    for part in [counts, "release.min_represented requires 50.0 %", "correct the records that could not be read"] {
         assert!(said.contains(part), "{part:?} in {said}");
     }
     assert!(!desk.path("dashboards.released.ndjson").exists(), "no output is replaced");
@@ -83,7 +83,7 @@ fn init_with_too_few_records_names_the_reason() {
     }
     let said = desk.done(&["init", "few.csv"]).out;
     assert!(said.contains("purpose: rows") && said.contains("100 are needed"), "{said}");
-    assert!(desk.read("few.schema.toml").contains("not measured: 40 steps"), "{}", desk.read("few.schema.toml"));
+    assert!(desk.read("few.schema.toml").contains("not measured: 40 pairs"), "{}", desk.read("few.schema.toml"));
     let said = desk.done(&["check", "-c", "few.toml", "--sample", "few.csv"]);
     assert!(!said.err.contains("holds times"), "{}", said.err);
 }
@@ -104,7 +104,7 @@ fn series_over_too_few_days_name_the_required_days() {
     assert!(said.contains(&format!("no output was replaced ({reason})")), "{said}");
     desk.write("short.csv", days(4, |_| "Bern"));
     let said = desk.done(&["run", "-c", "short.toml"]).err;
-    assert!(said.contains("100.0 % of the records represented") && !said.contains("no rows, since"), "{said}");
+    assert!(said.contains(" 100 % of the records represented") && !said.contains("no rows, since"), "{said}");
     let twice = days(3, |_| "Bern").lines().skip(1).map(|line| format!("{line}\n{line}\n")).collect::<String>();
     desk.write("twice.csv", format!("user_id,day,ward,steps,pulse\n{twice}"));
     let said = desk.done(&["init", "twice.csv", "--for", "dashboards"]).out;
@@ -126,7 +126,7 @@ fn best_attack_is_shown_with_interval_and_selection_rule() {
     desk.done(&["init", "days.csv", "--for", "dashboards"]);
     let check = flat(&desk.done(&["check", "-c", "days.toml", "--sample", "days.csv"]).out);
     let rule = "best attack: the one whose 95 % interval begins furthest above chance";
-    for part in [rule, "- series daily (configured): series: ", " given ", "95 % interval", "attacks were tried"] {
+    for part in [rule, "- series daily (configured): ", "series: ", " given ", "95 % interval", "attacks were tried"] {
         assert!(check.contains(part), "{part:?} in {check}");
     }
     let json = desk.done(&["check", "-c", "days.toml", "--sample", "days.csv", "--json"]).out;
@@ -134,6 +134,9 @@ fn best_attack_is_shown_with_interval_and_selection_rule() {
     let best = &found["forms"][0]["best_attack"];
     let (low, high) = (best["interval"][0].as_f64(), best["interval"][1].as_f64());
     assert!(low <= best["rate"].as_f64() && best["rate"].as_f64() <= high && best["given"].is_string(), "{best}");
+    let is_above = low.zip(best["chance"].as_f64()).is_some_and(|(low, chance)| low > chance + 1e-9);
+    assert_eq!(best["is_above_chance"], is_above, "{best}");
+    assert_eq!(check.contains("(configured): none above chance"), !is_above, "{check}");
     desk.done(&["run", "-c", "days.toml", "--lineage", "lineage.ndjson"]);
     let arguments = ["--original", "days.csv", "-c", "days.toml", "--lineage", "lineage.ndjson"];
     let attack = |more: &[&str]| desk.done(&[&["attack", "days.released.ndjson"], &arguments[..], more].concat()).out;

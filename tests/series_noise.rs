@@ -51,7 +51,7 @@ fn noisy_series_rows_are_accurate_and_verified() {
     let dir = scratch();
     let input = days(200, 20, 3);
     let sound = run(dir.path(), "noise", "out.ndjson", "in.csv", &input, NOISE);
-    assert!(sound.said.contains("200 of 200 people and 100.0 % of the records"), "{}", sound.said);
+    assert!(sound.said.contains("200 of 200 people and 100 % of the records"), "{}", sound.said);
     let by_day = true_values(&input);
     let released = rows(&sound.sink);
     assert_eq!(released.len(), 20);

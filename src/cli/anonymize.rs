@@ -5,7 +5,7 @@ use super::outcome::Failure;
 use super::output_checks::{refuse_overwriting, write_failure};
 use super::run::{create_secret, share_argument};
 use super::stop_signals::JobSignals;
-use super::text_format;
+use super::text_format::{self, percent, percent_with_digits, plural};
 use crate::config;
 use crate::config::{RecodingScope, UsedFile};
 use crate::daemon::stream::loss_message;
@@ -355,8 +355,9 @@ fn print_anonymization_summary(done: &AnonymizationReport) {
             .collect();
         let best = if pass.found.complete { "the optimum" } else { "the best found in time" };
         let of = format!(
-            "{best} of {} policies, {} checked\n  {}",
+            "{best} of {} {}, {} checked\n  {}",
             exact_count(done.lattice),
+            if done.lattice > 1.0 { "policies" } else { "policy" },
             pass.found.checked,
             levels.join("\n  ")
         );
@@ -368,30 +369,36 @@ fn print_anonymization_summary(done: &AnonymizationReport) {
         }
     }
     eprintln!(
-        "{} {:.6}, {} of {} records suppressed, {} classes, the smallest of {}",
+        "{} {:.6}, {} of {} records suppressed, {} {}, the smallest of {}",
         done.measure.name(),
         account.policy_quality.measure_value(done.measure),
         account.suppressed,
         done.to_release,
         account.classes,
+        plural(account.classes, "class", "classes"),
         account.smallest
     );
     if done.rare_sensitive_cells > 0 {
         eprintln!(
-            "{} sensitive cells suppressed: rare values and complementary suppression",
-            done.rare_sensitive_cells
+            "{} sensitive {} suppressed: rare values and complementary suppression",
+            done.rare_sensitive_cells,
+            plural(done.rare_sensitive_cells, "cell", "cells")
         );
     }
     if let Some(people) = done.people {
-        eprintln!("{} people, {} of them without a released record", people.all, people.without_release);
+        eprintln!(
+            "{} {}, {} of them without a released record",
+            people.all,
+            plural(people.all, "person", "people"),
+            people.without_release
+        );
     }
-    let percent = |risk: f64| 100.0 * risk;
     eprintln!(
-        "re-identification risk of a record: highest {:.1} %, average {:.2} % (before: {:.1} %, {:.2} %)",
+        "re-identification risk of a record: highest {}, average {} (before: {}, {})",
         percent(done.risk.highest),
-        percent(done.risk.average()),
+        percent_with_digits(done.risk.average(), 2),
         percent(done.risk_before.highest),
-        percent(done.risk_before.average)
+        percent_with_digits(done.risk_before.average, 2)
     );
     match recoded.early_end_reason {
         Some(EarlyEndReason::Stopped) => eprintln!("stopped: this is the best policy found so far"),
@@ -406,10 +413,10 @@ fn print_anonymization_summary(done: &AnonymizationReport) {
     }
     for aggregated in &done.aggregated {
         eprintln!(
-            "untruthful: {} shows the mean of each class ({:.1} % of its variance lost, {} cells suppressed)",
+            "untruthful: {} shows the mean of each class ({} of its variance lost, {} suppressed)",
             aggregated.attribute,
-            100.0 * aggregated.distortion,
-            aggregated.withheld
+            percent(aggregated.distortion),
+            text_format::counted(aggregated.withheld, "cell")
         );
     }
 }

@@ -5,7 +5,7 @@ use super::loaded_release::{LoadedRelease, ReleaseFiles, aligned_table};
 use super::outcome::Failure;
 use super::progress::spinner;
 use super::run::share_argument;
-use super::text_format::{counted, number, percent};
+use super::text_format::{counted, number, percent, percent_with_digits};
 use crate::config::SeriesConfig;
 use crate::evaluation::release_guarantees::release_guarantees;
 use crate::telemetry::silence_panic_payloads;
@@ -121,7 +121,7 @@ fn describe_best_attack(yields: &[AttackYield]) -> String {
     let (low, chance) = (percent(found.interval[0]), percent(found.chance));
     let rule =
         "the 95 % interval that begins furthest above chance; another draw (--seed) can put another attack first";
-    if found.above_chance() > 0.0 {
+    if found.is_above_chance() {
         let right = percent(found.rate);
         format!(
             "\nbest attack: {} given {}: {right} (95 % interval from {low}), by chance {chance} ({rule})\n",
@@ -151,11 +151,13 @@ fn yield_sentence(found: &AttackYield) -> String {
 fn noise_bound(series: &SeriesConfig) -> Option<String> {
     let epsilon = series.epsilon_per_week?;
     let odds = epsilon.exp();
+    let bound = (odds + DELTA) / (odds + 1.0);
+    let shown = percent_with_digits(bound, 2);
+    let limit = if bound > 0.9999 { format!("{shown}: hardly a limit") } else { format!("at most {shown}") };
     Some(format!(
         "series {:?} has noise, so no attack on it is tried: with ε = {epsilon} and δ = {DELTA} per person and week, an attacker who knows all \
-         other records distinguishes two equally likely weeks of a person with a probability of at most {:.2} %",
-        series.name,
-        100.0 * (odds + DELTA) / (odds + 1.0)
+         other records distinguishes two equally likely weeks of a person with a probability of {limit}",
+        series.name
     ))
 }
 

@@ -2,6 +2,7 @@
 
 use super::outcome::Failure;
 use super::output_checks::refuse_overwriting;
+use super::text_format::counted;
 use crate::config::UsedFile;
 use crate::dataset::apply_catalog;
 use crate::telemetry::silence_panic_payloads;
@@ -39,8 +40,10 @@ pub fn run(args: &CatalogArgs) -> Result<(), Failure> {
         if error.is_usage() { Failure::Usage(error.into()) } else { Failure::Running(error.into()) }
     })?;
     eprintln!(
-        "{} lines, {} counterfeits dropped, {} possible counterfeits without the cells in which their groups differ",
-        applied.lines, applied.dropped, applied.coarsened
+        "{}, {} dropped, {} without the cells in which their groups differ",
+        counted(applied.lines, "line"),
+        counted(applied.dropped, "counterfeit"),
+        counted(applied.coarsened, "possible counterfeit")
     );
     Ok(())
 }

@@ -12,10 +12,11 @@ mod treatment_report;
 
 use super::outcome::Failure;
 use super::policy_test_runs::run_policy_tests;
+use super::progress::spinner;
 use super::reload_handler::PolicyTrialResult;
 use super::stop_signals::exit_on_signals;
 use super::text_format::number;
-use crate::config::{self, Config};
+use crate::config::{self, Config, GroupSelection};
 use crate::daemon::http::PageSite;
 use crate::io::registry::FrameEncoding;
 use crate::start::checked_config::CheckedConfig;
@@ -27,6 +28,7 @@ use crate::start::schema_warnings;
 use crate::telemetry::silence_panic_payloads;
 use anyhow::{Context, anyhow};
 use humantime::format_duration;
+use indicatif::ProgressBar;
 use std::path::PathBuf;
 use throng_core::series::{DELTA, SeriesTerms, epsilon_of, rho_of};
 use throng_core::values::schema::{Role, Schema};
@@ -100,7 +102,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         return sample_check::run(config, &file, input, args.json);
     }
     let asked = config.clone();
-    let checked = CheckedConfig::new(config, &file)?;
+    let checked = check_with_progress(config, &file)?;
     if args.for_reload {
         silence_panic_payloads();
         let failed = run_policy_tests(&checked, &asked, &exit_on_signals()?)?
@@ -166,6 +168,15 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         checked.policy.short()
     );
     Ok(())
+}
+
+/// The planner can take minutes to choose groups.
+fn check_with_progress(config: Config, file: &str) -> Result<CheckedConfig, Failure> {
+    let has_given_groups = config.plan.groups == GroupSelection::Given;
+    let bar = if has_given_groups { ProgressBar::hidden() } else { spinner("{spinner} choosing groups {elapsed}") };
+    let checked = CheckedConfig::new(config, file);
+    bar.finish_and_clear();
+    Ok(checked?)
 }
 
 /// One line per test, with details of failures.

@@ -127,7 +127,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     if failed.load(Ordering::Acquire) {
         return Err(Failure::Running(anyhow!("the demo's generator failed")));
     }
-    print_run_summary(&telemetry);
+    print_run_summary(&telemetry, None);
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use super::outcome::Failure;
 use super::policy_test_runs::with_trial_secret;
 use super::stop_signals::exit_on_signals;
 use super::text_format;
-use super::trial_run::{execute_trial_run, record_file_format};
+use super::trial_run::{SilentWatcher, execute_trial_run, record_file_format};
 use crate::config::{self, Config, OutputConfig};
 use crate::io::file::is_rereadable;
 use crate::start::checked_config::CheckedConfig;
@@ -144,7 +144,7 @@ fn measure_policy(
     // Cells are compared under schema names.
     config.output = OutputConfig::default();
     let form = record_file_format(&config, input)?;
-    let rehearsal = execute_trial_run(config, &checked.file, input, form, true, stop)?;
+    let rehearsal = execute_trial_run(config, &checked.file, input, form, true, stop, &SilentWatcher)?;
     let (status, config) = (rehearsal.telemetry.status(), Config::clone(&rehearsal.config));
     let (released, lineage) = (config.sink.path.clone(), rehearsal.lineage());
     let k = config.privacy.required_subjects();

@@ -1,10 +1,12 @@
 //! `throng init`: writes a schema, a configuration and a secret for the user's records.
 
+mod dependent_numbers;
 mod model_numbers;
 mod purpose;
 
 use super::file_transaction::FileTransaction;
 use super::outcome::Failure;
+use super::progress::with_spinner;
 use super::record_sample::{self, RecordSample, SampleArgs};
 use super::schema::infer::{
     SubjectChoice, derive_schema_name, proposal_summary, propose_schema, refuse_existing, warn_without_subject,
@@ -16,6 +18,7 @@ use crate::io::file::{FileFormat, is_rereadable};
 use crate::start::checked_config::CheckedConfig;
 use crate::start::release_forms::{event_time, missing_for_series};
 use anyhow::{Context, anyhow};
+use dependent_numbers::{independent_signals_text, toml_text};
 use model_numbers::ModelNumbers;
 use purpose::{BucketLength, Purpose, short_history_note, suggest_purpose};
 use std::io::{BufRead, IsTerminal, Write};
@@ -126,7 +129,9 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
         }
     };
     purpose.refuse_unsuited(&inferred)?;
-    let text = configuration_text(args, &answers, purpose, &sample, (&schema, &secret), &inferred);
+    let text = with_spinner("choosing the settings", || {
+        configuration_text(args, &answers, purpose, &sample, (&schema, &secret), &inferred)
+    });
     warn_without_subject(&inferred, args.no_subject);
     let named = config.display().to_string();
     let mut together = FileTransaction::default();
@@ -146,13 +151,24 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
     }
     println!("{}: {}", schema.display(), proposal_summary(&inferred));
     println!("{named}: k = {}, {}", answers.k, describe_destination(args, &answers, purpose));
+    print_hints(args, purpose, chosen.as_deref(), &inferred);
+    println!("{}: the secret key of all subject digests; keep it, and keep it private", secret.display());
+    println!("\nRead the schema, then:");
+    if args.topic.is_some() {
+        println!("  throng topics create -c {named}    # creates missing topics; `throng topics list` shows all");
+    }
+    println!("  throng check -c {named} --sample {}\n  throng run -c {named}", answers.input.display());
+    Ok(())
+}
+
+fn print_hints(args: &InitArgs, purpose: Purpose, chosen: Option<&str>, inferred: &InferredSchema) {
     if let Some(chosen) = chosen {
         println!("{chosen}");
     }
-    if let Some(note) = short_history_note(&inferred).filter(|_| purpose.is_series() && args.topic.is_none()) {
+    if let Some(note) = short_history_note(inferred).filter(|_| purpose.is_series() && args.topic.is_none()) {
         println!("{note}");
     }
-    if let Some(hint) = thinning_hint(&inferred, args.topic.is_some()).filter(|_| purpose == Purpose::Rows) {
+    if let Some(hint) = thinning_hint(inferred, args.topic.is_some()).filter(|_| purpose == Purpose::Rows) {
         println!("{hint}");
         println!(
             "throng run refuses a release that represents less than half of its records (release.min_represented)"
@@ -161,12 +177,6 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
             println!("statistics over time represent most of these records: throng init --for dashboards");
         }
     }
-    println!("{}: the secret key of all subject digests; keep it, and keep it private", secret.display());
-    println!(
-        "\nRead the schema, then:\n  throng check -c {named} --sample {}\n  throng run -c {named}",
-        answers.input.display()
-    );
-    Ok(())
 }
 
 /// A subject has one line per batch and group, so most records of few subjects are thinned.
@@ -274,8 +284,7 @@ fn configuration_text(
     inferred: &InferredSchema,
 ) -> String {
     let described = &inferred.schema;
-    let quoted = |text: &str| toml::Value::String(text.to_owned()).to_string();
-    let path = |path: &Path| quoted(&path.display().to_string());
+    let path = |path: &Path| toml_text(&path.display().to_string());
     let mut out = format!(
         "# Written by `throng init`. Every key: docs/configuration.md.\n#   throng check -c {0} --explain   explains it in sentences\n#   throng check -c {0} --sample {1}   tests it on records\n",
         answers.directory.join(format!("{}.toml", answers.name)).display(),
@@ -287,19 +296,11 @@ fn configuration_text(
         FileFormat::Parquet => "parquet",
     };
     if let Some(topic) = &args.topic {
-        out += &format!(
-            "\n[source]\nkind = \"kafka\"\nbrokers = {}\ntopics = [{}]\n",
-            quoted(&args.brokers),
-            quoted(topic)
-        );
-        out += &match purpose {
-            Purpose::Monitoring => "\n[sink]\nkind = \"none\"\n".to_owned(),
-            _ => format!("\n[sink]\nkind = \"kafka\"\ntopic = {}\n", quoted(&to_topic(args, topic))),
-        };
+        out += &kafka_sections(args, topic, &answers.name, purpose);
     } else {
         out += &format!("\n[source]\nkind = \"file\"\npath = {}\nformat = \"{format}\"\n", path(&answers.input));
         if let FileFormat::Csv { separator } = sample.format {
-            out += &format!("separator = {}\n", quoted(&char::from(separator).to_string()));
+            out += &format!("separator = {}\n", toml_text(&char::from(separator).to_string()));
         }
         out += &match purpose {
             Purpose::Monitoring => "\n[sink]\nkind = \"none\"\n".to_owned(),
@@ -316,7 +317,7 @@ fn configuration_text(
             "\n# Statistics of cohorts of people over time. No record of a single person is released. Every key: docs/series.md.\n\
              [release]\nfragments = false\n\n[[series]]\n".to_owned()
                 + &series_keys(inferred, sample, args.topic.is_some(), purpose)
-                + &event_time(described).map_or(String::new(), |name| format!("\n[cohort]\ntime = {}\n", quoted(name)))
+                + &event_time(described).map_or(String::new(), |name| format!("\n[cohort]\ntime = {}\n", toml_text(name)))
         }
         Purpose::Rows | Purpose::Monitoring => String::new(),
     };
@@ -331,7 +332,30 @@ fn configuration_text(
         out += &format!("path = {}\n", path(&answers.directory.join(format!("{}.state", answers.name))));
     }
     out += &format!("secret_file = {}\n", path(secret));
+    if args.topic.is_some() {
+        let listen = config::TelemetryConfig::default().listen;
+        out += &format!(
+            "\n[telemetry]\nlisten = {} # status page and metrics; each daemon on one machine needs its own port\n",
+            toml_text(&listen)
+        );
+    }
     out
+}
+
+/// Group and topics are named after the configuration, so that another configuration does not share them.
+fn kafka_sections(args: &InitArgs, topic: &str, name: &str, purpose: Purpose) -> String {
+    let is_legal = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let name: String = name.chars().take(200).map(|c| if is_legal(c) { c } else { '-' }).collect();
+    let sink = match purpose {
+        Purpose::Monitoring => "kind = \"none\"\n".to_owned(),
+        _ => format!("kind = \"kafka\"\ntopic = {}\n", toml_text(&to_topic(args, topic))),
+    };
+    format!(
+        "\n[source]\nkind = \"kafka\"\nbrokers = {}\ntopics = [{}]\ngroup = \"throng-{name}\"\n\n[sink]\n{sink}\
+         changelog_topic = \"throng-{name}.changelog\"\ndead_letter_topic = \"throng-{name}.dead-letters\"\n",
+        toml_text(&args.brokers),
+        toml_text(topic)
+    )
 }
 
 fn series_keys(inferred: &InferredSchema, sample: &RecordSample, is_stream: bool, purpose: Purpose) -> String {
@@ -344,11 +368,13 @@ fn series_keys(inferred: &InferredSchema, sample: &RecordSample, is_stream: bool
         (BucketLength::Hour, Some(numbers)) => {
             format!("name = \"model\"\nevery = \"1h\"\n{}", numbers.series_keys_text("hours"))
         }
-        (BucketLength::Day, None) => "name = \"daily\"\nevery = \"1d\"\n".to_owned(),
-        (BucketLength::Hour, None) => {
-            "name = \"hourly\"\nevery = \"1h\"\npooled = true # one person dominates a short bucket of few people\n"
-                .to_owned()
+        (BucketLength::Day, None) => {
+            format!("name = \"daily\"\nevery = \"1d\"\n{}", independent_signals_text(inferred, &sample.table))
         }
+        (BucketLength::Hour, None) => format!(
+            "name = \"hourly\"\nevery = \"1h\"\npooled = true # one person dominates a short bucket of few people\n{}",
+            independent_signals_text(inferred, &sample.table)
+        ),
     }
 }
 

@@ -36,6 +36,7 @@ pub mod state;
 mod stop_signals;
 mod streamable;
 mod text_format;
+mod topics;
 mod trial_run;
 mod verify_release;
 
@@ -99,6 +100,9 @@ enum CliCommand {
     /// Inspect or verify a state directory that no daemon has open
     #[command(subcommand)]
     State(state::StateArgs),
+    /// List or create the Kafka topics of a configuration
+    #[command(subcommand)]
+    Topics(topics::TopicsArgs),
     /// Print a completion script for a shell
     Completions(shell::CompletionsArgs),
     /// Write the manual pages, one per command
@@ -149,6 +153,7 @@ fn dispatch_command(cli: CommandLineArgs) -> ExitCode {
         CliCommand::VerifyRelease(args) => verify_release::run(&args),
         CliCommand::Generate(args) => generate::run(args).map_err(Failure::from),
         CliCommand::State(args) => state::run(&args),
+        CliCommand::Topics(args) => topics::run(&args),
         CliCommand::Completions(args) => shell::print_completions(&args, CommandLineArgs::command()),
         CliCommand::Man(args) => shell::write_manual_pages(&args, CommandLineArgs::command()),
         CliCommand::Selftest(SelftestTarget::Gpu(args)) => gpu::selftest(&args),

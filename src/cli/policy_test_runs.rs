@@ -2,7 +2,9 @@
 
 use super::outcome::Failure;
 use super::text_format;
-use super::trial_run::{RecordFileFormat, TrialRun, execute_trial_run, record_file_format, temporary_directory};
+use super::trial_run::{
+    RecordFileFormat, SilentWatcher, TrialRun, execute_trial_run, record_file_format, temporary_directory,
+};
 use crate::config::{Config, OutputConfig, PolicyTest, RecordFormat, Secret};
 use crate::io::file::is_rereadable;
 use crate::start::checked_config::CheckedConfig;
@@ -103,7 +105,7 @@ fn execute_policy_test(
             (file, form)
         }
     };
-    let rehearsal = execute_trial_run(config, &checked.file, &input, form, false, stop)?;
+    let rehearsal = execute_trial_run(config, &checked.file, &input, form, false, stop, &SilentWatcher)?;
     let totals = rehearsal.telemetry.status().totals;
     let mut unmet = unmet_expectations(test, &TrialOutput::read_outputs(&rehearsal)?);
     let counts = [("released", test.released, totals.released)];

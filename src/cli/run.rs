@@ -86,6 +86,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
     let mut checked = CheckedConfig::new(config, &file)?;
     create_secret(Arc::make_mut(&mut checked.config), &file)?;
     let (config, schema, telemetry) = (Arc::clone(&checked.config), Arc::clone(&checked.schema), checked.telemetry());
+    let terms = checked.series.clone();
     let stop = stop_on_signals()?;
     enforce_shutdown_time(&stop, config.tuning.shutdown_time)?;
     let bar = RunProgressBar::progress_for_source(&config);
@@ -118,7 +119,7 @@ pub fn run(args: &RunArgs) -> Result<(), Failure> {
         outcome => (outcome?, None),
     };
     if is_file {
-        print_run_summary(&telemetry);
+        print_run_summary(&telemetry, terms.as_deref());
     }
     // A stop signal leaves records unread.
     let to_the_end = is_file && !stop.load(Ordering::Acquire);

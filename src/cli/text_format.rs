@@ -2,6 +2,7 @@
 
 use crate::html::is_control_character;
 use indicatif::HumanCount;
+pub use throng_core::printable::{percent, percent_with_digits};
 use throng_risk::identifiers::IdentifierReason;
 
 /// Formats `1234567` as `1,234,567`.
@@ -14,15 +15,14 @@ pub fn counted(n: u64, what: &str) -> String {
     format!("{} {what}{}", number(n), if n == 1 { "" } else { "s" })
 }
 
-/// Formats a percentage; only exact values are 0 % and 100 %.
-pub fn percent(share: f64) -> String {
-    match share * 100.0 {
-        p if p <= 0.0 => "0 %".to_owned(),
-        p if p < 0.1 => "< 0.1 %".to_owned(),
-        p if p >= 100.0 => "100 %".to_owned(),
-        p if p > 99.9 => "> 99.9 %".to_owned(),
-        p => format!("{p:.1} %"),
-    }
+/// Formats `1 person`, `2 people`.
+pub fn people(n: u64) -> String {
+    format!("{} {}", number(n), plural(n, "person", "people"))
+}
+
+/// Returns `one` for 1, otherwise `many`.
+pub fn plural<'a>(n: u64, one: &'a str, many: &'a str) -> &'a str {
+    if n == 1 { one } else { many }
 }
 
 /// Formats about three significant digits.
@@ -114,12 +114,11 @@ mod tests {
     fn numbers_have_thousands_separators() {
         assert_eq!([0, 999, 1_000, 1_234_567].map(number), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!((counted(1, "record"), counted(2, "record")), ("1 record".into(), "2 records".into()));
+        assert_eq!((people(1), people(1_000)), ("1 person".into(), "1,000 people".into()));
     }
 
     #[test]
-    fn shares_never_round_to_zero_or_hundred() {
-        let shares = [0.0, 0.0004, 0.001, 0.25, 0.9994, 1.0].map(percent);
-        assert_eq!(shares, ["0 %", "< 0.1 %", "0.1 %", "25.0 %", "> 99.9 %", "100 %"]);
+    fn seconds_have_three_digits() {
         assert_eq!([0.0002, 0.02, 1.5, 120.4].map(seconds), ["0.2 ms", "20 ms", "1.50 s", "120 s"]);
     }
 

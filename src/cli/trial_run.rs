@@ -104,7 +104,7 @@ fn redirect_to_files(mut config: Config, input: &Path, written: RecordFileFormat
     config
 }
 
-/// Runs `config` over `input` until `stop` is set. Messages name `file`.
+/// Runs `config` over `input` until `stop` is set. Messages name `file`; `watcher` receives the bytes read.
 ///
 /// # Errors
 /// Fails for unfit configuration or input, profiles in a topic, and a failed or stopped run.
@@ -115,6 +115,7 @@ pub fn execute_trial_run(
     written: RecordFileFormat,
     lineage: bool,
     stop: &Arc<AtomicBool>,
+    watcher: &dyn ReadProgressWatcher,
 ) -> Result<TrialRun, Failure> {
     if let Some(at) = config.join.iter().position(|join| join.topic.is_some()) {
         return Err(Failure::Usage(anyhow!(
@@ -141,7 +142,7 @@ pub fn execute_trial_run(
     if stop.load(Ordering::Acquire) {
         return Err(stopped_failure(input));
     }
-    run_daemon(checked, &options, &telemetry, stop, &SilentWatcher, None)?;
+    run_daemon(checked, &options, &telemetry, stop, watcher, None)?;
     if stop.load(Ordering::Acquire) {
         return Err(stopped_failure(input));
     }

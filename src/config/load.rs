@@ -87,7 +87,7 @@ fn parse_with(
     let readable = problems.is_empty();
 
     let mut misfits = Vec::new();
-    shape::remove_misfits(&mut table, &keys, "", &mut misfits);
+    shape::remove_misfits(&mut table, &keys, "", &keys, &mut misfits);
     let mut settled: Vec<String> = misfits.iter().map(|misfit| misfit.key.clone()).collect();
     problems.extend(misfits.into_iter().map(|m| ConfigProblem::new(file, m.key, m.message, m.remedy)));
     refuse_secrets(&table, file, &mut problems);

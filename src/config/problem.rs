@@ -50,7 +50,7 @@ pub(super) fn is_name(name: &str) -> bool {
 }
 
 /// Returns the Levenshtein distance.
-fn edit_distance(a: &str, b: &str) -> usize {
+pub(super) fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.chars().enumerate() {

@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use toml::Value;
 
 use super::parse_size;
-use super::problem::{KeyProblem, find_refused, nearest};
+use super::problem::{KeyProblem, edit_distance, find_refused, nearest};
 
 #[derive(Debug)]
 pub(super) enum ConfigShape {
@@ -144,36 +144,85 @@ impl ConfigShape {
     }
 }
 
-/// Removes and reports every entry that does not fit `keys`. The remaining table deserializes.
-pub(super) fn remove_misfits(table: &mut toml::Table, keys: &[ConfigKey], path: &str, misfits: &mut Vec<KeyProblem>) {
+/// Removes and reports every entry that does not fit `keys`. The remaining table deserializes. `root` has all sections.
+pub(super) fn remove_misfits(
+    table: &mut toml::Table,
+    keys: &[ConfigKey],
+    path: &str,
+    root: &[ConfigKey],
+    misfits: &mut Vec<KeyProblem>,
+) {
     table.retain(|name, value| {
         let here = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
         let Some(key) = keys.iter().find(|key| key.name == *name) else {
-            misfits.push(unknown_key(&here, name, keys));
+            misfits.push(unknown_key(&here, name, keys, root));
             return false;
         };
-        fit_value(value, &key.shape, &here, misfits)
+        fit_value(value, &key.shape, &here, root, misfits)
     });
 }
 
-fn unknown_key(here: &str, name: &str, keys: &[ConfigKey]) -> KeyProblem {
-    let remedy = match nearest(name, keys.iter().map(|key| key.name.as_str())) {
-        Some(close) => format!("remove it, or did you mean `{close}`?"),
-        None => "remove it".into(),
+fn unknown_key(here: &str, name: &str, keys: &[ConfigKey], root: &[ConfigKey]) -> KeyProblem {
+    let own = nearest(name, keys.iter().map(|key| key.name.as_str()));
+    let is_typo = own.is_some_and(|own| edit_distance(name, own) <= max_typos(name));
+    let elsewhere = if is_typo { None } else { key_elsewhere(name, root) };
+    let remedy = match (own, elsewhere) {
+        (_, Some((close, sections))) => {
+            format!("remove it, or did you mean `{close}`? It is a key of {}", sections.join(" and "))
+        }
+        (Some(close), None) => format!("remove it, or did you mean `{close}`?"),
+        (None, None) => "remove it".into(),
     };
     KeyProblem { key: here.into(), message: "unknown key".into(), remedy }
 }
 
-fn fit_value(value: &mut Value, shape: &ConfigShape, here: &str, misfits: &mut Vec<KeyProblem>) -> bool {
+/// Edits that turn a key into a likely typo of it.
+fn max_typos(name: &str) -> usize {
+    (name.chars().count() / 3).min(2)
+}
+
+/// Returns the nearest key of all sections, up to typos, and the headings of its sections.
+fn key_elsewhere<'a>(name: &str, root: &'a [ConfigKey]) -> Option<(&'a str, Vec<String>)> {
+    let mut all = Vec::new();
+    collect_keys(root, "", &mut all);
+    let close = nearest(name, all.iter().map(|(_, key)| *key))?;
+    if edit_distance(name, close) > max_typos(name) {
+        return None;
+    }
+    let sections = all.iter().filter(|(_, key)| *key == close).map(|(heading, _)| heading.clone());
+    Some((close, sections.collect()))
+}
+
+/// Collects headings of sections with their keys.
+fn collect_keys<'a>(keys: &'a [ConfigKey], path: &str, all: &mut Vec<(String, &'a str)>) {
+    for key in keys {
+        let here = if path.is_empty() { key.name.clone() } else { format!("{path}.{}", key.name) };
+        let (heading, inner) = match &key.shape {
+            ConfigShape::Section(inner) => (format!("[{here}]"), inner),
+            ConfigShape::Sections(inner) => (format!("[[{here}]]"), inner),
+            _ => continue,
+        };
+        all.extend(inner.iter().map(|key| (heading.clone(), key.name.as_str())));
+        collect_keys(inner, &here, all);
+    }
+}
+
+fn fit_value(
+    value: &mut Value,
+    shape: &ConfigShape,
+    here: &str,
+    root: &[ConfigKey],
+    misfits: &mut Vec<KeyProblem>,
+) -> bool {
     let fits = match (shape, &mut *value) {
         (ConfigShape::Section(keys), Value::Table(table)) => {
-            remove_misfits(table, keys, here, misfits);
+            remove_misfits(table, keys, here, root, misfits);
             true
         }
         (ConfigShape::Sections(keys), Value::Array(items)) if items.iter().all(Value::is_table) => {
             for (index, item) in items.iter_mut().enumerate() {
                 if let Value::Table(table) = item {
-                    remove_misfits(table, keys, &format!("{here}[{index}]"), misfits);
+                    remove_misfits(table, keys, &format!("{here}[{index}]"), root, misfits);
                 }
             }
             true

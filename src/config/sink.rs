@@ -114,6 +114,11 @@ impl SinkConfig {
         Some(self.audit_topic.as_str()).filter(|topic| !topic.is_empty())
     }
 
+    /// Returns the topic of dead letters, if configured.
+    pub fn dead_letters(&self) -> Option<&str> {
+        Some(self.dead_letter_topic.as_str()).filter(|topic| !topic.is_empty())
+    }
+
     /// Returns true if audit records are written.
     pub fn is_audited(&self) -> bool {
         match self.kind {

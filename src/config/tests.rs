@@ -80,6 +80,24 @@ fn unknown_key_is_refused() {
 }
 
 #[test]
+fn unknown_key_of_another_section_names_the_section() {
+    let remedy = |text: &str| {
+        let problems = read(text).expect_err("an unknown key");
+        let unknown = problems.into_iter().find(|problem| problem.message == "unknown key");
+        unknown.map_or_else(String::new, |problem| problem.remedy)
+    };
+    let state = |key: &str| remedy(&format!("{LEAST}[state]\n{key} = \"x\""));
+    let in_sink = "remove it, or did you mean `changelog_topic`? It is a key of [sink]";
+    assert_eq!((state("changelog_topic").as_str(), state("changelog_topics").as_str()), (in_sink, in_sink));
+    assert_eq!(state("max_delay"), "remove it, or did you mean `max_delay`? It is a key of [privacy]");
+    let typo = remedy(&LEAST.replace("topics = [\"wearable.raw\"]", "topic = \"wearable.raw\""));
+    assert_eq!(typo, "remove it, or did you mean `topics`?", "the own section comes first");
+    let strata = remedy(&format!("{LEAST}[[series]]\nname = \"daily\"\nstrata = []"));
+    assert_eq!(strata, "remove it, or did you mean `strata`? It is a key of [cohort]");
+    assert!(state("zzzzzzzz").ends_with("`?"), "no other section has a similar key");
+}
+
+#[test]
 fn all_problems_are_reported_together() {
     let text = r#"
 [source]

@@ -53,11 +53,26 @@ pub fn measure_change_rates(
     attributes.par_iter().map(of).collect()
 }
 
+/// Measured changes of a column.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ColumnChanges {
+    /// Change frequency; "never" also without enough subjects that change.
+    pub changes: ChangeFrequency,
+    /// Share of changes of the median subject.
+    pub share: f32,
+    /// Subjects with successive records.
+    pub subjects: u64,
+    /// Subjects with a change.
+    pub changed_subjects: u64,
+}
+
 /// Too few record pairs to measure changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooFewSteps {
     /// Successive records of a subject with values.
     pub steps: u64,
+    /// Subjects with such records.
+    pub subjects: u64,
 }
 
 impl TooFewSteps {
@@ -65,7 +80,7 @@ impl TooFewSteps {
     pub const NEEDED: u64 = MIN_CHANGE_PAIRS;
 }
 
-/// Returns frequency and share of changes in `codes`; `subjects` are below `count`.
+/// Returns the changes in `codes`; `people` are below `count`.
 ///
 /// # Errors
 ///
@@ -75,10 +90,13 @@ pub fn measure_column_changes(
     count: usize,
     codes: impl Iterator<Item = Option<Code>>,
     crowd: usize,
-) -> Result<(ChangeFrequency, f32), TooFewSteps> {
+) -> Result<ColumnChanges, TooFewSteps> {
     // Two codes mean missing.
     let seen = ObservedChanges::of(people, count, codes.map(|code| code.map_or(ABSENT, |code| code + NULL + 1)), 0);
-    seen.change_share().map(|share| (seen.change_frequency(crowd), share)).ok_or(TooFewSteps { steps: seen.pairs })
+    let (subjects, changed_subjects) = (seen.subjects_with_pairs, seen.changed_subjects);
+    let measured =
+        |share: f32| ColumnChanges { changes: seen.change_frequency(crowd), share, subjects, changed_subjects };
+    seen.change_share().map(measured).ok_or(TooFewSteps { steps: seen.pairs, subjects })
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -3,6 +3,7 @@
 use super::report::SeriesPublished;
 use super::status::Telemetry;
 use crate::html::series_chart::SeriesCharts;
+use std::collections::BTreeSet;
 use throng_core::series::PublishedMean;
 
 impl SeriesPublished {
@@ -48,6 +49,17 @@ impl Telemetry {
         let charts = &mut self.board().charts;
         means.for_each(|mean| charts.add(&mean));
         undrawn.for_each(|(series, sentence)| charts.add_sentence(series, sentence));
+    }
+
+    /// Adds signals with published rows, by position of series and signal.
+    pub fn add_signals_with_rows(&self, signals: impl Iterator<Item = (usize, usize)>) {
+        self.board().signals_with_rows.extend(signals);
+    }
+
+    /// Returns the signals with rows since the start, by position of series and signal.
+    #[must_use]
+    pub fn signals_with_rows(&self) -> BTreeSet<(usize, usize)> {
+        self.board().signals_with_rows.clone()
     }
 
     /// Returns charts of means published since the start.

@@ -171,6 +171,8 @@ pub(super) struct TelemetryState {
     thinned_fragments: u64,
     pub series: Option<SeriesPublished>,
     pub charts: SeriesCharts,
+    /// Positions of series and signal; only for a run without reloads.
+    pub signals_with_rows: std::collections::BTreeSet<(usize, usize)>,
     min_represented: f64,
     /// Unreadable records count in the represented share.
     judges_unreadable: bool,

@@ -79,7 +79,7 @@ fn missing_profile_topic_is_refused() {
     let join = format!("{head}[[join]]\nname = \"profiles\"\ntopic = \"{}\"\n", scene.profiles);
     scene.place.write("throng.toml", join);
     let outcome = scene.start(None).wait().expect(2);
-    assert!(outcome.stderr.contains(&format!("topic {:?} does not exist", scene.profiles)), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains(&format!("missing topics: {}", scene.profiles)), "{}", outcome.stderr);
 }
 
 #[test]

@@ -17,7 +17,7 @@
 //! | [`release`] | verification of the encoded lines |
 //! | [`stream`] | interface of sources and sinks |
 //! | [`faults`] | crash points of the tests |
-//! | [`printable`] | escaping of external text |
+//! | [`printable`] | escaping of external text, shares in percent |
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 

@@ -250,11 +250,11 @@ impl KafkaCluster {
         }
     }
 
-    /// Returns the number of partitions of each topic.
+    /// Returns the number of partitions of each topic, `None` for a topic that does not exist.
     ///
     /// # Errors
-    /// Without an answer or a topic.
-    pub fn partitions(&self, topics: &[&str], patience: Duration) -> Result<Vec<i32>, KafkaFailure> {
+    /// Without an answer or the right to describe a topic.
+    pub fn existing_partitions(&self, topics: &[&str], patience: Duration) -> Result<Vec<Option<i32>>, KafkaFailure> {
         let client = self.base().set("allow.auto.create.topics", "false").query_client("cannot create a client")?;
         let deadline = Instant::now() + patience;
         let of = |name: &&str| {
@@ -265,15 +265,27 @@ impl KafkaCluster {
             }
             let found = found.filter(|topic| topic.error().is_none());
             let partitions = found.map(|topic| i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX));
-            partitions
-                .filter(|number| *number > 0)
-                .ok_or_else(|| KafkaFailure::MissingTopic { brokers: self.brokers(), topic: (*name).to_owned() })
+            Ok(partitions.filter(|number| *number > 0))
         };
-        let partitions: Result<Vec<i32>, KafkaFailure> = topics.iter().map(of).collect();
+        let partitions: Result<Vec<Option<i32>>, KafkaFailure> = topics.iter().map(of).collect();
         if partitions.is_ok() {
             self.0.recent_refusals.clear();
         }
         partitions
+    }
+
+    /// Returns the number of partitions of each topic.
+    ///
+    /// # Errors
+    /// Without an answer, or if topics do not exist: the error names all of them.
+    pub fn partitions(&self, topics: &[&str], patience: Duration) -> Result<Vec<i32>, KafkaFailure> {
+        let found = self.existing_partitions(topics, patience)?;
+        let absent = topics.iter().zip(&found).filter(|(_, partitions)| partitions.is_none());
+        let missing: Vec<String> = absent.map(|(name, _)| (*name).to_owned()).collect();
+        if missing.is_empty() {
+            return Ok(found.into_iter().flatten().collect());
+        }
+        Err(KafkaFailure::MissingTopics { brokers: self.brokers(), topics: missing })
     }
 }
 

@@ -22,8 +22,11 @@ pub enum KafkaFailure {
     Refused { brokers: String, refusal: ConnectionRefusal, told: String },
     #[error("kafka at {brokers}: no right to {right}: grant it to our user (docs/deploy.md)")]
     Denied { brokers: String, right: String },
-    #[error("kafka at {brokers}: topic {topic:?} does not exist (create it, or correct the configuration)")]
-    MissingTopic { brokers: String, topic: String },
+    #[error(
+        "kafka at {brokers}: missing topics: {} (create them with `throng topics create`, or correct the configuration)",
+        .topics.join(", ")
+    )]
+    MissingTopics { brokers: String, topics: Vec<String> },
     #[error(
         "topic {topic:?} has {partitions} partitions and needs {needed}, one for markers and one per partition of the largest source topic (kafka-topics.sh --alter --topic {topic} --partitions {needed})"
     )]
@@ -69,7 +72,7 @@ impl KafkaFailure {
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
-            Self::MissingTopic { .. }
+            Self::MissingTopics { .. }
                 | Self::TooFewPartitions { .. }
                 | Self::NotOnePartition { .. }
                 | Self::DeletedByAge { .. }

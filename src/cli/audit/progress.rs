@@ -21,9 +21,9 @@ impl AuditProgressBar {
     pub(super) fn show_step(&self, step: AuditStep) {
         match step {
             AuditStep::Searching(at) => {
-                let (found, open) = (text_format::number(at.found as u64), text_format::number(at.open as u64));
-                let counted = text_format::counted(at.evaluated, "set");
-                self.0.set_message(format!("searching: {counted} counted, {found} quasi-identifiers, {open} open"));
+                let (counted, open) = (text_format::counted(at.evaluated, "set"), text_format::number(at.open as u64));
+                let found = text_format::counted(at.found as u64, "quasi-identifier");
+                self.0.set_message(format!("searching: {counted} counted, {found}, {open} open"));
             }
             AuditStep::Measuring(done, of) => {
                 if !self.1.replace(true) {

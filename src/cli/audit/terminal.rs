@@ -6,7 +6,9 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use super::next_steps;
-use crate::cli::text_format::{counted, identifier_reason, number, percent, sanitize_text, seconds, truncate_text};
+use crate::cli::text_format::{
+    counted, identifier_reason, number, people, percent, sanitize_text, seconds, truncate_text,
+};
 use throng_risk::audit::{AuditReport, QidReport, RiskyRecord, SingletonPolicy};
 use throng_risk::linking::ColumnSetLinks;
 
@@ -114,7 +116,7 @@ fn counted_unit(report: &AuditReport) -> &'static str {
 }
 
 fn head(report: &AuditReport, style: TerminalStyle) -> String {
-    let people = report.subjects.map_or(String::new(), |n| format!(" of {} people", number(n)));
+    let people = report.subjects.map_or(String::new(), |n| format!(" of {}", people(n)));
     let searched = report.risk.attributes;
     let masked = if report.singletons == SingletonPolicy::Mask { ", rare single values masked" } else { "" };
     format!(
@@ -243,7 +245,7 @@ fn qids(report: &AuditReport, style: TerminalStyle) -> String {
         let remark = if report.risk.attributes == 0 { "nothing was searched" } else { "none" };
         return title(&format!("Minimal quasi-identifiers{found}"), remark, style);
     }
-    let heading = format!("{} minimal quasi-identifiers{found}", number(report.minimal_qids.len() as u64));
+    let heading = format!("{}{found}", counted(report.minimal_qids.len() as u64, "minimal quasi-identifier"));
     let mut out = title(&heading, &format!("by columns: {}", count_set_sizes(&report.minimal_qids)), style);
     let mut worst: Vec<&QidReport> = report.qids.iter().collect();
     worst.sort_by_key(|qid| Reverse(qid.records_below_k));
@@ -364,7 +366,7 @@ fn safe_sets(report: &AuditReport, style: TerminalStyle) -> String {
         };
         return title("Largest safe sets", remark, style);
     }
-    let heading = format!("{} largest safe sets", number(report.maximal_non_qids.len() as u64));
+    let heading = counted(report.maximal_non_qids.len() as u64, "largest safe set");
     let remark = format!("every combination is shared by {} or more {}", report.k, counted_unit(report));
     let mut out = title(&heading, &remark, style);
     for set in report.maximal_non_qids.iter().rev().take(5) {

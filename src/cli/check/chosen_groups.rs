@@ -1,5 +1,6 @@
 //! Groups of the planner, and results of wishes.
 
+use crate::cli::text_format::counted;
 use crate::planner::group_merging::{GroupingWish, SeparationReason, WishResult};
 use crate::start::group_choice::ChosenGroups;
 use throng_core::plan::GroupShape;
@@ -8,8 +9,11 @@ use throng_core::values::schema::Schema;
 
 /// Configuration text with reasons and costs.
 pub(super) fn describe_chosen_groups(grown: &ChosenGroups, schema: &Schema, file: &str) -> String {
-    let mut text =
-        format!("{file}: groups chosen from {} records (plan.groups = {:?}):\n", grown.records, grown.how.name());
+    let mut text = format!(
+        "{file}: groups chosen from {} (plan.groups = {:?}):\n",
+        counted(grown.records as u64, "record"),
+        grown.how.name()
+    );
     for (shape, why) in grown.shapes.iter().zip(&grown.why) {
         text += &format!(
             "  [[group]]\n  name = {:?}\n  attributes = [{}]",

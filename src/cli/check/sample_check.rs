@@ -1,15 +1,16 @@
 //! `throng check --sample`.
 
 use super::consumer_knowledge::ConsumerKnowledge;
-use super::form_comparison::{MeasuredForm, SampleTrial, describe_noise, format_comparison};
+use super::form_comparison::{FormComparison, SampleTrial, describe_carried_values, describe_noise, format_comparison};
 use crate::cli::outcome::Failure;
 use crate::cli::policy_test_runs::with_trial_secret;
+use crate::cli::progress::spinner;
 use crate::cli::run_summary::{
     LIMIT_REACHED_NOTE, missing_buckets_advice, missing_rows_reasons, represented_lines, suppression_reason_text,
 };
 use crate::cli::stop_signals::exit_on_signals;
 use crate::cli::text_format;
-use crate::cli::trial_run::{TrialRun, execute_trial_run, record_file_format};
+use crate::cli::trial_run::{TrialRun, record_file_format};
 use crate::config::Config;
 use crate::io::file::is_rereadable;
 use crate::start::schema_comparison::{SchemaComparison, compare_file};
@@ -35,38 +36,31 @@ pub(super) fn run(config: Config, file: &str, input: &Path, as_json: bool) -> Re
     // The lineage needs keyed digests.
     let config = if config.secret.is_some() { config } else { with_trial_secret(&config)? };
     let (written, stop) = (record_file_format(&config, input)?, exit_on_signals()?);
-    let rehearsal = execute_trial_run(config.clone(), file, input, written, true, &stop)?;
-    let probed = compare_file(&rehearsal.config, &rehearsal.schema, input);
-    let probed = probed.map_err(|error| Failure::Usage(anyhow::Error::from(error).context("--sample")))?;
-    let left = read_trial_outputs(&rehearsal)?;
-    let nothing = left.iter().all(|output| output.lines == 0);
-    let trial = SampleTrial { config: &config, file, input, written, stop: &stop };
-    let has_noise = config.series.iter().any(|series| series.epsilon_per_week.is_some());
-    let forms = if nothing && !has_noise { Vec::new() } else { trial.compare(&rehearsal, probed.records)? };
-    let fragments = rehearsal.config.release.fragments.then_some(rehearsal.shapes.as_slice());
-    let consumer = ConsumerKnowledge::from_forms(&rehearsal.schema, fragments, rehearsal.terms.as_deref(), &forms);
-    let found =
-        SampleFindings { rehearsal: &rehearsal, probed: &probed, left: &left, forms: &forms, consumer: &consumer };
+    let bar = spinner("{spinner} {msg} {elapsed}");
+    let trial = SampleTrial { config: &config, file, input, written, stop: &stop, bar: &bar };
+    let findings = SampleFindings::measure(&trial);
+    bar.finish_and_clear();
+    let found = findings?;
     if as_json {
         println!("{:#}", found.findings_json(&config, input));
     } else {
         print!("{}", found.findings_text(input));
     }
-    if nothing {
-        let why = rehearsal.telemetry.status().series.as_ref().and_then(missing_buckets_advice);
+    if has_no_lines(&found.left) {
+        let why = found.rehearsal.telemetry.status().series.as_ref().and_then(missing_buckets_advice);
         let why = why.unwrap_or_else(|| "see above".to_owned());
         let message = format!("nothing of {} could be released with {file}: {why}", input.display());
         return Err(Failure::Usage(anyhow!(message)));
     }
-    trial.refusal(&rehearsal, &forms).map_or(Ok(()), Err)
+    trial.refusal(&found.rehearsal, &found.comparison.forms).map_or(Ok(()), Err)
 }
 
-struct SampleFindings<'a> {
-    rehearsal: &'a TrialRun,
-    probed: &'a SchemaComparison,
-    left: &'a [ShownOutput],
-    forms: &'a [MeasuredForm],
-    consumer: &'a ConsumerKnowledge,
+struct SampleFindings {
+    rehearsal: TrialRun,
+    probed: SchemaComparison,
+    left: Vec<ShownOutput>,
+    comparison: FormComparison,
+    consumer: ConsumerKnowledge,
 }
 
 struct ShownOutput {
@@ -86,6 +80,10 @@ fn read_trial_outputs(rehearsal: &TrialRun) -> anyhow::Result<Vec<ShownOutput>> 
     groups.chain(rehearsal.series.iter().map(|output| of("series", output))).collect()
 }
 
+fn has_no_lines(left: &[ShownOutput]) -> bool {
+    left.iter().all(|output| output.lines == 0)
+}
+
 fn format_attribute_counts(schema: &Schema, counts: &[(usize, u64)]) -> String {
     let said = counts.iter().map(|(a, count)| {
         format!("{} ({})", text_format::sanitize_text(&schema.attributes[*a].name), text_format::number(*count))
@@ -93,20 +91,39 @@ fn format_attribute_counts(schema: &Schema, counts: &[(usize, u64)]) -> String {
     said.collect::<Vec<_>>().join(", ")
 }
 
-impl SampleFindings<'_> {
+impl SampleFindings {
+    fn measure(trial: &SampleTrial<'_>) -> Result<Self, Failure> {
+        let SampleTrial { config, input, bar, .. } = *trial;
+        let rehearsal = trial.run(config.clone(), "trying the configuration")?;
+        bar.set_message("comparing the records with the schema");
+        let probed = compare_file(&rehearsal.config, &rehearsal.schema, input);
+        let probed = probed.map_err(|error| Failure::Usage(anyhow::Error::from(error).context("--sample")))?;
+        let left = read_trial_outputs(&rehearsal)?;
+        let has_noise = config.series.iter().any(|series| series.epsilon_per_week.is_some());
+        let comparison = if has_no_lines(&left) && !has_noise {
+            FormComparison::default()
+        } else {
+            trial.compare(&rehearsal, probed.records)?
+        };
+        let fragments = rehearsal.config.release.fragments.then_some(rehearsal.shapes.as_slice());
+        let (schema, terms) = (&rehearsal.schema, rehearsal.terms.as_deref());
+        let consumer = ConsumerKnowledge::from_forms(schema, fragments, terms, &comparison.forms);
+        Ok(Self { rehearsal, probed, left, comparison, consumer })
+    }
+
     fn findings_text(&self, input: &Path) -> String {
         let mut out = format!(
             "{}: {} tried, nothing kept\n",
             input.display(),
             text_format::counted(self.probed.records, "record")
         );
-        if !self.forms.is_empty() {
-            out += &format!("\n{}\n{}\n", format_comparison(self.forms), self.consumer.learning_text());
+        if !self.comparison.forms.is_empty() {
+            out += &format!("\n{}\n{}\n", format_comparison(&self.comparison), self.consumer.learning_text());
         }
         for words in self.outcome_sentences().into_iter().chain(self.mismatch_sentences()) {
             out += &text_format::wrap_text("  ", &words);
         }
-        for output in self.left {
+        for output in &self.left {
             out += &format!("{} {}: {}\n", output.kind, output.name, text_format::counted(output.lines, "line"));
             for first in &output.first {
                 out += &format!("  {}\n", text_format::sanitize_text(first));
@@ -131,7 +148,8 @@ impl SampleFindings<'_> {
             lines.extend(suppressed.map(why));
         }
         lines.extend(status.series.iter().filter_map(missing_rows_reasons));
-        lines.extend(describe_noise(self.forms));
+        lines.extend(describe_carried_values(&self.comparison.forms));
+        lines.extend(describe_noise(&self.comparison.forms));
         if totals.dead_lettered > 0 {
             let unreadable = self.probed.unreadable;
             lines.push(format!("dead letters {}, {unreadable} of them unreadable", counted(totals.dead_lettered)));
@@ -149,7 +167,7 @@ impl SampleFindings<'_> {
     }
 
     fn mismatch_sentences(&self) -> Vec<String> {
-        let (schema, probed, telemetry) = (&self.rehearsal.schema, self.probed, &self.rehearsal.telemetry);
+        let (schema, probed, telemetry) = (&self.rehearsal.schema, &self.probed, &self.rehearsal.telemetry);
         let names = |attributes: &[usize]| {
             let names = attributes.iter().map(|a| text_format::sanitize_text(&schema.attributes[*a].name));
             names.collect::<Vec<_>>().join(", ")
@@ -192,7 +210,7 @@ impl SampleFindings<'_> {
     }
 
     fn findings_json(&self, config: &Config, input: &Path) -> Value {
-        let (schema, probed) = (&self.rehearsal.schema, self.probed);
+        let (schema, probed) = (&self.rehearsal.schema, &self.probed);
         let status = self.rehearsal.telemetry.status();
         let name = |a: usize| schema.attributes[a].name.clone();
         let counts = |counts: &[(usize, u64)]| counts.iter().map(|(a, n)| (name(*a), json!(n))).collect::<Map<_, _>>();
@@ -210,11 +228,13 @@ impl SampleFindings<'_> {
         json!({
             "input": input.display().to_string(),
             "records": probed.records,
-            "forms": self.forms,
+            "forms": self.comparison.forms,
+            "not_compared": self.comparison.skipped,
             "represented": status.represented.share(),
             "min_represented": config.release.min_represented,
             "can_learn": self.consumer.can_learn,
             "cannot_learn": self.consumer.cannot_learn,
+            "no_rows": self.consumer.no_rows,
             "released": status.totals.released,
             "suppressed": status.totals.suppressed,
             "suppressed_why": why,

@@ -1,5 +1,6 @@
 //! Treatments by the rules of `[treatment]`.
 
+use crate::cli::text_format::percent;
 use crate::start::treatment_selection::{SelectedTreatment, TreatmentOrigin};
 use throng_core::values::schema::Schema;
 
@@ -25,7 +26,7 @@ pub(super) fn deciding_rule(one: &SelectedTreatment) -> Option<String> {
         TreatmentOrigin::NoRule => return None,
     };
     let shares = one.standing.map_or_else(String::new, |standing| {
-        format!(": coverage {:.1} %, cardinality {:.1} %", 100.0 * standing.coverage, 100.0 * standing.cardinality)
+        format!(": coverage {}, cardinality {}", percent(standing.coverage), percent(standing.cardinality))
     });
     Some(rule + &shares)
 }

@@ -5,7 +5,7 @@ use super::embedded_files::{DEMO_CONFIG, DEMO_SCHEMA};
 use crate::cli::outcome::Failure;
 use crate::cli::stop_signals::exit_on_signals;
 use crate::cli::text_format;
-use crate::cli::trial_run::{RecordFileFormat, TrialRun, execute_trial_run, temporary_directory};
+use crate::cli::trial_run::{RecordFileFormat, SilentWatcher, TrialRun, execute_trial_run, temporary_directory};
 use crate::config::{self, RecordFormat};
 use crate::generate::{RecordLayout, RecordStream, WearableSettings, WearableStream};
 use anyhow::Context;
@@ -43,7 +43,8 @@ pub(super) fn run(page: Option<&Path>) -> Result<(), Failure> {
     let config = config::parse(DEMO_CONFIG, "the demo's configuration", env)?;
     let k = config.privacy.k;
     let written = RecordFileFormat { format: RecordFormat::Json, separator: ',' };
-    let rehearsal = execute_trial_run(config, "the demo's configuration", &input, written, true, &exit_on_signals()?)?;
+    let (name, stop) = ("the demo's configuration", exit_on_signals()?);
+    let rehearsal = execute_trial_run(config, name, &input, written, true, &stop, &SilentWatcher)?;
     let after = collect_released_cells(&rehearsal)?;
     let plain = !std::io::stdout().is_terminal() || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let mut out = format!(

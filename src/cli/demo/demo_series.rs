@@ -5,7 +5,7 @@ use crate::cli::outcome::Failure;
 use crate::cli::page_components::{card, fact_badge, report_document};
 use crate::cli::stop_signals::exit_on_signals;
 use crate::cli::text_format;
-use crate::cli::trial_run::{RecordFileFormat, execute_trial_run, temporary_directory};
+use crate::cli::trial_run::{RecordFileFormat, SilentWatcher, execute_trial_run, temporary_directory};
 use crate::config::{self, RecordFormat};
 use crate::generate::{RecordLayout, RecordStream, WearableSettings, WearableStream};
 use crate::html::series_chart::SeriesCharts;
@@ -63,8 +63,8 @@ impl DemoSeries {
         let env = env.into_iter().map(|(key, value)| (format!("THRONG__{key}"), value));
         let config = config::parse(DEMO_CONFIG, "the demo's configuration", env)?;
         let written = RecordFileFormat { format: RecordFormat::Json, separator: ',' };
-        let rehearsal =
-            execute_trial_run(config, "the demo's configuration", &input, written, false, &exit_on_signals()?)?;
+        let (name, stop) = ("the demo's configuration", exit_on_signals()?);
+        let rehearsal = execute_trial_run(config, name, &input, written, false, &stop, &SilentWatcher)?;
         let published = rehearsal.telemetry.status().series.unwrap_or_default();
         let mut charts = rehearsal.telemetry.series_charts();
         let readings = readings_of_largest_subject(&records)?;

@@ -2,7 +2,7 @@
 
 use super::report::three_decimals;
 use crate::cli::loaded_release::aligned_table;
-use crate::cli::text_format::number;
+use crate::cli::text_format::{counted, number, people};
 use throng_eval::series::{MissingMoment, ModelCoefficient, MomentModel};
 
 /// Column heads of [`fit_rows`].
@@ -37,12 +37,12 @@ pub fn coefficient_rows(of: &MomentModel, spelled: impl Fn(&str) -> String) -> V
 /// Describes origin, largest difference, and missing moments.
 pub fn model_sentences(of: &MomentModel, spelled: impl Fn(&str) -> String) -> Vec<String> {
     let mut sentences = vec![format!(
-        "{} by the other signals of {}: moments of {} cohorts and epochs ({} people, counted once per epoch), {} complete rows before",
+        "{} by the other signals of {}: moments of {} of cohort and epoch ({}, counted once per epoch), {} before",
         spelled(&of.target),
         spelled(&of.series),
-        number(of.parts),
-        number(of.people),
-        number(of.rows),
+        counted(of.parts, "pair"),
+        people(of.people),
+        counted(of.rows, "complete row"),
     )];
     if let Some((signal, difference)) = of.largest_difference() {
         sentences.push(format!("largest difference: {difference:.2} standard errors ({})", spelled(signal)));

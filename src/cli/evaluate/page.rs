@@ -8,7 +8,7 @@ use super::report::{
 use crate::cli::page_components::{
     ChartBar, bars, card, fact_badge, hidden_count_note, report_document, table, text, tile,
 };
-use crate::cli::text_format::{number, percent, sanitize_text};
+use crate::cli::text_format::{counted, number, percent, plural, sanitize_text};
 use crate::html::series_chart::SeriesCharts;
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
@@ -29,10 +29,10 @@ pub fn render(of: &EvaluationReport, charts: &SeriesCharts, name: &str, now: Dat
     }
     parts.extend(of.models.iter().map(model));
     if let Some(evaluation) = &of.fragments {
-        let quality = &evaluation.quality;
+        let (quality, groups) = (&evaluation.quality, evaluation.quality.groups.len());
         facts = html! {
             (fact_badge(number(quality.records), "records before")) (fact_badge(number(quality.lines), "lines after"))
-            (fact_badge(quality.groups.len(), "groups")) span { b { "k = " (evaluation.k) } }
+            (fact_badge(groups, plural(groups as u64, "group", "groups"))) span { b { "k = " (evaluation.k) } }
         };
         let of_fragments = [verdict, tiles, worth, risk, counts, learning_cards, attributes, pairs, method];
         parts.extend(of_fragments.map(|part| part(evaluation)));
@@ -147,7 +147,7 @@ fn risk(evaluation: &FragmentEvaluation) -> Markup {
 
 fn counts(evaluation: &FragmentEvaluation) -> Markup {
     let row = |q: &QueryErrors| {
-        let of = format!("{} attributes", q.attributes);
+        let of = counted(q.attributes as u64, "attribute");
         text_cells(vec![of, number(q.queries as u64), percent(q.median), percent(q.mean)])
     };
     let heads = ["ranges over", "queries", "median error", "mean error"];
@@ -171,7 +171,7 @@ fn learning_card(of: &LearningScores) -> Markup {
             });
             format!("{}  (balanced {balanced}, AUC {}{errors})", percent(scores.accuracy), three_decimals(scores.auc))
         }),
-        hint: scores.map_or(String::new(), |scores| format!("trained on {} rows", number(scores.rows))),
+        hint: scores.map_or(String::new(), |scores| format!("trained on {}", counted(scores.rows, "row"))),
     };
     let rows = [
         bar("before, all attributes", of.whole.as_ref(), "pale"),

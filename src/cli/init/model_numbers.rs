@@ -1,5 +1,6 @@
 //! Numbers for a model: most days have a value of every one.
 
+use super::dependent_numbers::{DependentNumber, remove_dependent_numbers, toml_text};
 use crate::dataset::infer::{InferredSchema, NumberValues, SubjectDays};
 use crate::io::table::LoadedTable;
 use crate::start::series_settings::is_signal;
@@ -20,13 +21,13 @@ pub struct ModelNumbers {
     beyond_maximum: Vec<String>,
     /// Omitted as rare, with the resulting share of complete days.
     rare: Vec<(String, f64)>,
-    /// Omitted as collinear, with the chosen number and the correlation.
-    collinear: Vec<(String, String, f64)>,
+    /// Omitted because chosen numbers determine them.
+    dependent: Vec<DependentNumber>,
 }
 
 impl ModelNumbers {
-    /// Chooses the numbers with the most subject-days while enough days are complete, and one of each collinear pair.
-    /// `None` for fewer than two.
+    /// Chooses the numbers with the most subject-days while enough days are complete, without those that others
+    /// determine. `None` for fewer than two.
     pub fn choose(inferred: &InferredSchema, table: &LoadedTable) -> Option<Self> {
         let none = SubjectDays::default();
         let names = inferred.schema.attributes.iter().filter(|attribute| is_signal(attribute)).map(|a| a.name.as_str());
@@ -47,47 +48,47 @@ impl ModelNumbers {
         let mut complete = numbers[order[0]].1.clone();
         let most = complete.count().max(1) as f64;
         let (mut chosen, mut more, mut rare) = (vec![order[0]], Vec::new(), Vec::new());
-        let mut values = vec![(order[0], values_of(numbers[order[0]].0))];
-        let mut collinear = Vec::new();
+        let mut values: Vec<(&str, NumberValues)> = Vec::new();
+        values.extend(values_of(numbers[order[0]].0).map(|first| (numbers[order[0]].0, first)));
+        let mut dependent = Vec::new();
         for &at in &order[1..] {
+            let name = numbers[at].0;
             let common = complete.common(numbers[at].1);
             let share = common.count() as f64 / most;
             // A model needs two numbers.
             if share < MIN_COMPLETE_SHARE && chosen.len() > 1 {
-                rare.push((numbers[at].0.to_owned(), share));
+                rare.push((name.to_owned(), share));
             } else if chosen.len() == MAX_MODEL_NUMBERS {
-                more.push(numbers[at].0.to_owned());
+                more.push(name.to_owned());
             } else {
-                let own = values_of(numbers[at].0);
-                let correlation = |(other, values): &(usize, Option<NumberValues>)| {
-                    Some((*other, own.as_ref()?.correlation(values.as_ref()?)?))
-                };
-                let nearly = values.iter().filter_map(correlation).find(|(_, r)| r.abs() >= COLLINEAR_CORRELATION);
-                if let Some((other, r)) = nearly {
-                    collinear.push((numbers[at].0.to_owned(), numbers[other].0.to_owned(), r));
+                let own = values_of(name);
+                if let Some(number) = own.as_ref().and_then(|own| collinear_number(name, own, &values)) {
+                    dependent.push(number);
                     continue;
                 }
                 chosen.push(at);
-                values.push((at, own));
-                complete = common;
+                values.extend(own.map(|own| (name, own)));
+                let removed = remove_dependent_numbers(&mut values);
+                chosen.retain(|at| removed.iter().all(|number| number.name != numbers[*at].0));
+                complete = complete_days(numbers, &chosen);
+                dependent.extend(removed);
             }
         }
-        if let ([_], Some((name, ..))) = (&chosen[..], collinear.first()) {
-            // A model needs two numbers, even if collinear.
-            let at = numbers.iter().position(|(own, _)| own == name)?;
-            complete = complete.common(numbers[at].1);
-            chosen.push(at);
-            collinear.remove(0);
+        if chosen.len() == 1 && !dependent.is_empty() {
+            // A model needs two numbers, even if one determines the other.
+            let number = dependent.remove(0);
+            chosen.push(numbers.iter().position(|(name, _)| *name == number.name)?);
+            complete = complete_days(numbers, &chosen);
         }
         chosen.sort_unstable();
         let chosen = chosen.into_iter().map(|at| numbers[at].0.to_owned()).collect();
-        Some(Self { chosen, share: complete.count() as f64 / most, beyond_maximum: more, rare, collinear })
+        Some(Self { chosen, share: complete.count() as f64 / most, beyond_maximum: more, rare, dependent })
     }
 
     /// Formats the keys of a series with comments; `buckets` is a word such as `days`.
     pub fn series_keys_text(&self, buckets: &str) -> String {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
-        let quoted = |name: &String| toml::Value::String(name.clone()).to_string();
+        let quoted = |name: &String| toml_text(name);
         let mut keys = format!(
             "# The numbers of the model, 2 to 16: only {buckets} with a value of every number count. {} of the days with any value have all.\nsignals = [{}]\n",
             percent(self.share),
@@ -105,15 +106,25 @@ impl ModelNumbers {
                 names.join(", ")
             );
         }
-        for (name, other, r) in &self.collinear {
-            keys += &format!(
-                "# Left out, since {} nearly determines it: {} (correlation {r:.3} in the records)\n",
-                quoted(other),
-                quoted(name)
-            );
+        for number in &self.dependent {
+            keys += &number.comment();
         }
         keys + "moments = \"28d\"\n"
     }
+}
+
+/// Returns the reason against a number that one of `chosen` nearly determines.
+fn collinear_number(name: &str, own: &NumberValues, chosen: &[(&str, NumberValues)]) -> Option<DependentNumber> {
+    let mut correlations = chosen.iter().filter_map(|(other, values)| Some((*other, own.correlation(values)?)));
+    let (other, r) = correlations.find(|(_, r)| r.abs() >= COLLINEAR_CORRELATION)?;
+    let evidence = format!("correlation {r:.3} in the records");
+    Some(DependentNumber { name: name.to_owned(), others: vec![other.to_owned()], evidence })
+}
+
+fn complete_days(numbers: &[(&str, &SubjectDays)], chosen: &[usize]) -> SubjectDays {
+    let mut days = chosen.iter().map(|at| numbers[*at].1);
+    let first = days.next().cloned().unwrap_or_default();
+    days.fold(first, |complete, own| complete.common(own))
 }
 
 #[cfg(test)]
@@ -172,6 +183,27 @@ mod tests {
             "{keys}"
         );
         let found = ModelNumbers::choose_from_days(&numbers[..2], values).expect("numbers");
-        assert_eq!((found.chosen.len(), found.collinear.len()), (2, 0));
+        assert_eq!((found.chosen.len(), found.dependent.len()), (2, 0));
+    }
+
+    #[test]
+    fn total_of_chosen_numbers_is_left_out_and_replaced() {
+        let all = days(0..100);
+        let part = |seed: u32, at: u32| f64::from((at * at * seed + at * 7) % 89);
+        let values = |name: &str| {
+            let of = |at: u32| match name.strip_prefix("part").and_then(|seed| seed.parse().ok()) {
+                Some(seed) => part(seed, at),
+                None => part(1, at) + part(2, at) + part(3, at),
+            };
+            Some((0..100).map(of).collect::<NumberValues>())
+        };
+        let parts: Vec<String> = (1..=8).map(|seed| format!("part{seed}")).collect();
+        let mut numbers: Vec<(&str, &SubjectDays)> = vec![("total", &all)];
+        numbers.extend(parts.iter().map(|name| (name.as_str(), &all)));
+        let found = ModelNumbers::choose_from_days(&numbers, values).expect("numbers");
+        assert_eq!(found.chosen, parts);
+        let left_out =
+            "# Left out, since \"part1\", \"part2\", \"part3\" together nearly determine it: \"total\" (R² 1.0000";
+        assert!(found.series_keys_text("days").contains(left_out), "{}", found.series_keys_text("days"));
     }
 }

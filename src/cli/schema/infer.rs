@@ -2,6 +2,7 @@
 
 use crate::cli::outcome::Failure;
 use crate::cli::output_checks::{refuse_overwriting, write_failure};
+use crate::cli::progress::with_spinner;
 use crate::cli::record_sample::{self, RecordSample, SampleArgs};
 use crate::cli::text_format;
 use crate::config::{self, Config, UsedFile};
@@ -150,7 +151,13 @@ pub fn propose_schema(
         more_records_follow: endless,
         effort: QID_SEARCH_TIME,
     };
-    infer(&sample.table, &asked).map_err(|error| match error {
+    let columns = sample.table.columns.len() as u64;
+    let measured = format!(
+        "measuring {} in {}",
+        text_format::counted(columns, "column"),
+        text_format::counted(sample.table.rows, "record")
+    );
+    with_spinner(measured, || infer(&sample.table, &asked)).map_err(|error| match error {
         InferenceError::Unsound(_) => Failure::Running(error.into()),
         error => Failure::Usage(anyhow::Error::from(error).context(sample.named.clone())),
     })

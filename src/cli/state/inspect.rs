@@ -3,6 +3,7 @@
 use super::state_selection::{StateSelection, configured_secret, state_failure};
 use crate::cli::json;
 use crate::cli::outcome::Failure;
+use crate::cli::text_format::{counted, plural};
 use crate::daemon::engine::build::assemble::new_ledger;
 use crate::daemon::state::directory::STATE_FORMAT;
 use crate::daemon::state::store::{RecoveredState, StateStore};
@@ -149,9 +150,9 @@ fn format_survey(survey: &StateSurvey<'_>, topics: &[String]) -> String {
         match &survey.pending {
             None => "none".to_owned(),
             Some(pending) => format!(
-                "batch {} of {} records is unconfirmed: the next start determines whether it was released",
+                "batch {} of {} is unconfirmed: the next start determines whether it was released",
                 pending.batch,
-                HumanCount(pending.records)
+                counted(pending.records, "record")
             ),
         },
     );
@@ -167,7 +168,7 @@ fn format_survey(survey: &StateSurvey<'_>, topics: &[String]) -> String {
             totals.consumed, totals.released, totals.suppressed, survey.held, totals.dead_lettered, totals.dropped
         ),
     );
-    line("waiting", format!("{} lines", HumanCount(survey.waiting_lines)));
+    line("waiting", counted(survey.waiting_lines, "line"));
     line(
         "plan",
         match survey.plan {
@@ -180,8 +181,11 @@ fn format_survey(survey: &StateSurvey<'_>, topics: &[String]) -> String {
         format!("{} bytes in memory, {} deltas", HumanCount(survey.ledger_bytes), HumanCount(survey.ledger_deltas)),
     );
     line("release log", HumanCount(survey.said_lines).to_string());
-    line("window", format!("{} batches", HumanCount(survey.window_batches)));
-    line("sample", format!("{} rows", HumanCount(survey.sample_rows)));
+    line(
+        "window",
+        format!("{} {}", HumanCount(survey.window_batches), plural(survey.window_batches, "batch", "batches")),
+    );
+    line("sample", counted(survey.sample_rows, "row"));
     line("profiles", HumanCount(survey.profiles).to_string());
     line("disk", format!("{} bytes", HumanCount(survey.disk_bytes)));
     text

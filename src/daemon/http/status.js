@@ -41,7 +41,8 @@
     if (x == null) return "–";
     const percent = x * 100;
     if (percent > 0 && percent < 0.1) return "<0.1 %";
-    return (percent >= 99.95 || percent === 0 ? percent.toFixed(0) : percent.toFixed(1)) + " %";
+    if (percent > 99.9 && percent < 100) return ">99.9 %";
+    return (percent >= 100 || percent === 0 ? percent.toFixed(0) : percent.toFixed(1)) + " %";
   };
   const time = (s) => (s == null ? "–" : s < 1 ? Math.round(s * 1000) + " ms" : s < 10 ? s.toFixed(2) + " s" : Math.round(s) + " s");
   const bytes = (n) => {

@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use throng_core::plan::GroupShape;
+use throng_core::printable::percent;
 use throng_core::stream::release_sink::BatchSink;
 use throng_core::values::schema::Schema;
 use throng_kafka::connection::KafkaCluster;
@@ -202,10 +203,11 @@ pub fn loss_refusal(telemetry: &Telemetry, of: ShareScope, findings: &[RunFindin
 pub fn share_refusal(telemetry: &Telemetry) -> Option<String> {
     let represented = telemetry.represented();
     let found = represented.below_minimum()?;
-    let (share, minimum) = (found.share() * 100.0, represented.minimum * 100.0);
     Some(format!(
-        "the release represents {share:.1} % of the records{}, but release.min_represented requires {minimum:.0} %",
-        found.note()
+        "the release represents {} of the records{}, but release.min_represented requires {}",
+        percent(found.share()),
+        found.note(),
+        percent(represented.minimum)
     ))
 }
 
@@ -223,8 +225,7 @@ pub fn loss_message(lost: f64, swallowed: u64, most: f64, before: bool) -> Optio
         let which = if before { "every record of this run" } else { "every record" };
         format!("{which} was lost{lines}: none was released (see the notes above)")
     } else {
-        let (lost, most) = (lost * 100.0, most * 100.0);
-        format!("{lost:.1} % of the records were lost{lines}, but --fail-above allows {most:.1} %")
+        format!("{} of the records were lost{lines}, but --fail-above allows {}", percent(lost), percent(most))
     })
 }
 

@@ -22,20 +22,15 @@ pub(super) fn transaction_outputs(
     attributes: Vec<String>,
     keeps_offsets: bool,
 ) -> Result<TransactionOutputs, KafkaFailure> {
-    let topic = |name: &str| -> Result<OutputTopic, KafkaFailure> {
-        Ok(OutputTopic { name: name.to_owned(), partitions: cluster.partitions(&[name], CLUSTER_TIMEOUT)?[0] })
-    };
-    let sinks = match config.sink.kind {
-        SinkKind::Kafka => {
-            config.output_names().iter().map(|name| topic(&config.sink.topic_of(name))).collect::<Result<_, _>>()?
-        }
-        SinkKind::File | SinkKind::None => Vec::new(),
-    };
-    let dead_letters = match config.sink.dead_letter_topic.as_str() {
-        "" => None,
-        name => Some(topic(name)?),
-    };
-    let audit = config.sink.audit().map(topic).transpose()?;
+    let sinks = sink_topics(config);
+    let (dead_letters, audit) = (config.sink.dead_letters(), config.sink.audit());
+    let names: Vec<&str> = sinks.iter().map(String::as_str).chain(dead_letters).chain(audit).collect();
+    let partitions = cluster.partitions(&names, CLUSTER_TIMEOUT)?;
+    let mut topics =
+        names.iter().zip(partitions).map(|(name, partitions)| OutputTopic { name: (*name).to_owned(), partitions });
+    let sinks = topics.by_ref().take(sinks.len()).collect();
+    let dead_letters = dead_letters.and_then(|_| topics.next());
+    let audit = audit.and_then(|_| topics.next());
     let (group, sources, contributions) =
         (config.source.group.clone(), config.consumed_topics(), config.contributions_topic());
     let changelog = config.sink.changelog_topic.clone();
@@ -50,6 +45,27 @@ pub(super) fn transaction_outputs(
         keeps_offsets,
         attributes,
     })
+}
+
+fn sink_topics(config: &Config) -> Vec<String> {
+    match config.sink.kind {
+        SinkKind::Kafka => config.output_names().iter().map(|name| config.sink.topic_of(name)).collect(),
+        SinkKind::File | SinkKind::None => Vec::new(),
+    }
+}
+
+/// Adds missing output topics to a failure about missing topics: one start names them all.
+pub(super) fn with_missing_outputs(config: &Config, sink: &KafkaCluster, failure: KafkaFailure) -> KafkaFailure {
+    let KafkaFailure::MissingTopics { brokers, mut topics } = failure else { return failure };
+    let mut names = sink_topics(config);
+    names.extend(config.sink.dead_letters().into_iter().chain(config.sink.audit()).map(str::to_owned));
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    if let Err(KafkaFailure::MissingTopics { topics: outputs, .. }) = sink.partitions(&names, CLUSTER_TIMEOUT) {
+        topics.extend(outputs);
+        let mut named = std::collections::BTreeSet::new();
+        topics.retain(|topic| named.insert(topic.clone()));
+    }
+    KafkaFailure::MissingTopics { brokers, topics }
 }
 
 /// Checks the marker of the last batch. A marker ahead means an older copy of the state; one behind means lost markers.

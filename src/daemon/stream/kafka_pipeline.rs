@@ -2,7 +2,9 @@
 
 use super::changelog_restore::{ChangelogLocation, PartitionRestore};
 use super::idle_partitions::IdlePartitions;
-use super::kafka_outputs::{CLUSTER_TIMEOUT, check_marker, transaction_outputs, transactional_id, was_batch_released};
+use super::kafka_outputs::{
+    CLUSTER_TIMEOUT, check_marker, transaction_outputs, transactional_id, was_batch_released, with_missing_outputs,
+};
 use super::kafka_source::{KafkaSource, SourceGroup};
 use super::pipeline_context::PipelineContext;
 use super::profile_start;
@@ -115,7 +117,8 @@ pub fn run_kafka(
     wanted.extend(config.join.iter().filter_map(|join| join.topic.as_deref()));
     wanted.extend(config.erasure.is_enabled().then_some(config.erasure.topic.as_str()));
     wanted.push(&config.sink.changelog_topic);
-    let Some(partitions) = wait_for_cluster(&start.cluster, &config.source.brokers, &wanted, telemetry, stop)? else {
+    let asked = wait_for_cluster(&start.cluster, &config.source.brokers, &wanted, telemetry, stop);
+    let Some(partitions) = asked.map_err(|failure| with_missing_outputs(&config, &start.sink, failure))? else {
         return Ok(Vec::new());
     };
     let source_partitions = &partitions[..config.source.topics.len()];

@@ -7,6 +7,7 @@ mod column_texts;
 mod date_detection;
 mod hierarchy_choice;
 mod label_groups;
+mod linear_dependence;
 mod number_correlation;
 mod number_intervals;
 mod proposal_toml;
@@ -22,6 +23,7 @@ mod text_values;
 mod type_detection;
 
 pub use crate::planner::change_rates::TooFewSteps;
+pub use linear_dependence::LinearDependence;
 pub use number_correlation::NumberValues;
 pub use schema_evidence::{SubjectCadence, SubjectDays};
 pub use schema_inference::{InferenceError, InferenceOptions, InferredSchema, infer};

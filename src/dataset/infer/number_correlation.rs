@@ -28,6 +28,11 @@ impl NumberValues {
         Some(Self(column.codes.iter().map(of_row).collect()))
     }
 
+    /// Returns the values by record.
+    pub(super) fn values(&self) -> &[f64] {
+        &self.0
+    }
+
     /// Returns the Pearson correlation over common records; `None` for fewer than 10, or a constant number.
     #[must_use]
     pub fn correlation(&self, other: &Self) -> Option<f64> {

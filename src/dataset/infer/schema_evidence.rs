@@ -2,7 +2,7 @@
 
 use super::subject_choice::{MISSING_SUBJECT, TableSubjects};
 use crate::io::table::TableColumn;
-use crate::planner::change_rates::{TooFewSteps, measure_column_changes};
+use crate::planner::change_rates::{ColumnChanges, TooFewSteps, measure_column_changes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use throng_core::values::canonical::CanonicalKind;
@@ -18,6 +18,9 @@ use throng_risk::identifiers::IdentifierRule;
 use throng_risk::qid::QidStrategy;
 
 const MAX_SEARCHED_ATTRIBUTES: usize = 128;
+/// Above this share of changes the evidence shows changes, otherwise equal values.
+const MAX_UNCHANGED_SHARE: f32 = 0.05;
+const SET_ALWAYS: &str = "set \"always\" if it changes from record to record";
 
 /// As the schema reads it: rounded, one spelling per value.
 pub(super) struct TypedColumn {
@@ -39,7 +42,7 @@ impl TypedColumn {
         Self { codes: column.codes.iter().map(typed).collect(), dictionary }
     }
 
-    /// `None` without a subject column; "never", the safe assumption, below [`TooFewSteps::NEEDED`] steps.
+    /// `None` without a subject column; "never", the safe value, below [`TooFewSteps::NEEDED`] pairs.
     pub fn measured_change(&self, people: &TableSubjects, k: u64) -> Option<MeasuredChange> {
         people.column?;
         let of_row: Vec<Option<u32>> =
@@ -47,24 +50,45 @@ impl TypedColumn {
         let codes = self.codes.iter().map(|&code| code.checked_sub(FIRST_VALUE));
         let crowd = usize::try_from(k).unwrap_or(usize::MAX);
         Some(match measure_column_changes(&of_row, people.count as usize, codes, crowd) {
-            Ok((changes, share)) => {
-                let share = f64::from(share) * 100.0;
-                let name = changes.name();
-                let evidence = format!(
-                    "changes = {name:?}: {share:.1} % of the steps between consecutive records of a person (median person)"
-                );
-                MeasuredChange { changes, evidence, too_few: None }
+            Ok(measured) => {
+                MeasuredChange { changes: measured.changes, evidence: change_evidence(&measured, k), too_few: None }
             }
             Err(too_few) => MeasuredChange {
                 changes: ChangeFrequency::Never,
                 evidence: format!(
-                    "CHECK: changes = \"never\": not measured: {} steps between consecutive records of a person, {} are needed; set \"always\" if it changes from record to record",
+                    "CHECK: changes = \"never\", the safe value, is not measured: {} pairs of consecutive records of {} people, \
+                     and {} are needed; {SET_ALWAYS}",
                     too_few.steps,
+                    too_few.subjects,
                     TooFewSteps::NEEDED
                 ),
                 too_few: Some(too_few.steps),
             },
         })
+    }
+}
+
+/// Describes the measurement, as a question if it is no proof of "never".
+fn change_evidence(measured: &ColumnChanges, k: u64) -> String {
+    let ColumnChanges { changes, share, subjects, changed_subjects } = *measured;
+    let changed = f64::from(share) * 100.0;
+    let found = if share > MAX_UNCHANGED_SHARE {
+        format!("{changed:.1} % of the records of a person have another value than the record before")
+    } else {
+        format!("{:.1} % of the records of a person have the same value as the record before", 100.0 - changed)
+    };
+    let found = format!("{found}, measured on {subjects} people (median person)");
+    let doubt = if changes != ChangeFrequency::Never {
+        None
+    } else if subjects < k {
+        Some(format!("at least {k} people are needed"))
+    } else {
+        let is_rare = changed_subjects * 20 < subjects;
+        Some(format!("{changed_subjects} of them have several values")).filter(|_| !is_rare)
+    };
+    match doubt {
+        None => format!("changes = {:?}: {found}", changes.name()),
+        Some(doubt) => format!("CHECK: changes = \"never\", the safe value: {found}, but {doubt}; {SET_ALWAYS}"),
     }
 }
 

@@ -445,7 +445,7 @@ fn head_comments(
 ) -> Vec<String> {
     let cut = if table.cut { "the first " } else { "" };
     let mut head = vec![
-        format!("Proposed by `throng schema infer` from {cut}{} records of {}.", table.rows, asked.source),
+        format!("Proposed by throng from {cut}{} records of {}.", table.rows, asked.source),
         "A PROPOSAL, to be reviewed line by line: the figures show possible identification, the decision is yours. Check \
          above all the roles (identifier: never released; quasi: released in a class; sensitive: released with a \
          class), and groups of labels, which are based on frequency only."

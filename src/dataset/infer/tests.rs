@@ -113,6 +113,28 @@ fn few_records_per_subject_declare_never_changing() {
 }
 
 #[test]
+fn thin_evidence_of_never_changing_is_marked_with_people() {
+    // Two people have a changing number, and ten of forty do sport on some days.
+    let text = csv("user_id,ward,skin,sport", 2400, |n| {
+        let (person, day) = (n % 40, n / 40);
+        let skin = if person < 2 { format!("{}.5", 1 + day * 7 % 50) } else { String::new() };
+        let sport = if person % 4 == 0 && day % 10 == 3 { 30 } else { 0 };
+        format!("p{person:02},{},{skin},{sport}", ["north", "south"][person % 2])
+    });
+    let inferred = of(&text, CSV).expect("a proposal");
+    assert!(inferred.schema.attributes.iter().skip(1).all(|a| a.changes == Some(ChangeFrequency::Never)));
+    let comments = inferred.text.replace("\n# ", " ");
+    for part in [
+        " changes = \"never\": 100.0 % of the records of a person have the same value as the record before, measured on 40 people",
+        " CHECK: changes = \"never\", the safe value: 100.0 % of the records of a person have another value than the record \
+         before, measured on 2 people (median person), but at least 3 people are needed; set \"always\"",
+        "measured on 40 people (median person), but 10 of them have several values; set \"always\"",
+    ] {
+        assert!(comments.contains(part), "{part:?} in\n{comments}");
+    }
+}
+
+#[test]
 fn types_dates_and_missing_spellings_are_detected() {
     let text = csv("user_id,day,at,epoch_time,flag,steps,temp,mood,when", 300, |n| {
         let p = n % 30;

@@ -64,6 +64,14 @@ impl VerifiedSeries {
         self.terms.iter().flat_map(|terms| self.rows.iter().filter_map(|row| row.published_mean(terms)))
     }
 
+    /// Positions of series and signal in the rows, repeated.
+    pub fn signals(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        self.rows.iter().flat_map(|row| {
+            let with = if let RowStatistic::Moment(of) = &row.statistic { of.with } else { row.signal };
+            [(row.series, row.signal), (row.series, with)]
+        })
+    }
+
     /// Name and explanation of each series with rows but no chart.
     pub fn undrawn(&self) -> impl Iterator<Item = (&str, String)> {
         let has_rows = |series: usize| self.rows.iter().any(|row| row.series == series);

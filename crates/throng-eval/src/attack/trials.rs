@@ -122,6 +122,12 @@ impl AttackYield {
         self.interval[0] - self.chance
     }
 
+    /// Returns true if the interval begins above chance.
+    #[must_use]
+    pub fn is_above_chance(&self) -> bool {
+        self.trials > 0 && self.above_chance() > EPSILON
+    }
+
     /// Returns true without bound and judgement.
     pub fn is_open(&self) -> bool {
         self.judged == YieldCriterion::Open
@@ -280,6 +286,16 @@ mod tests {
             assert_eq!(found.worst_group.as_ref().map(|group| group.group.as_str()), Some(leaking));
             assert!(found.is_above(), "{found:?}");
         }
+    }
+
+    #[test]
+    fn single_trial_is_not_above_chance() {
+        let of = |right: f64, n: usize| {
+            let mut trials = AttackTrials::default();
+            (0..n).for_each(|_| trials.add(right, 0.0));
+            trials.into_yield("test", String::new(), None).is_above_chance()
+        };
+        assert!(!of(0.0, 1) && !of(0.0, 0) && !of(0.0, 200) && of(0.5, 200));
     }
 
     /// 1.5 × chance would exceed 1.

@@ -1,7 +1,7 @@
 //! Charts as inline SVG.
 
 use crate::cli::page_components::{ChartBar, bars};
-use crate::cli::text_format::{number, percent};
+use crate::cli::text_format::{counted, number, percent, plural};
 use maud::{Markup, html};
 use throng_risk::audit::{AttributeReport, AuditReport};
 use throng_risk::exposure::SupportBin;
@@ -60,7 +60,7 @@ pub fn reach_chart(report: &AuditReport) -> Markup {
     let bar = |((label, records), before): (&(String, u64), u64)| ChartBar {
         pieces: vec![(before as f64 / all, "pale"), ((records - before) as f64 / all, "warm")],
         value: format!("{}  ({})", percent(*records as f64 / all), number(*records)),
-        hint: format!("{label}: {} records, {} of them new", number(*records), number(records - before)),
+        hint: format!("{label}: {}, {} of them new", counted(*records, "record"), number(records - before)),
         label: label.clone(),
     };
     let rows: Vec<ChartBar> = steps.iter().zip(before).map(bar).collect();
@@ -83,7 +83,12 @@ pub fn class_size_chart(report: &AuditReport) -> Markup {
         ChartBar {
             pieces: vec![(records as f64 / most, colour)],
             value: format!("{}  ({})", percent(records as f64 / all), number(records)),
-            hint: format!("classes of {range}: {} records in {} classes", number(records), number(classes)),
+            hint: format!(
+                "classes of {range}: {} in {} {}",
+                counted(records, "record"),
+                number(classes),
+                plural(classes, "class", "classes")
+            ),
             label: range,
         }
     };
@@ -102,10 +107,11 @@ pub fn attribute_risk_chart(report: &AuditReport, shown: usize) -> Markup {
             pieces: vec![(share, "warm")],
             value: format!("{}  ({records})  ·  {} of the sets", percent(share), percent(attribute.involvement)),
             hint: format!(
-                "{}: {records} records at risk; part of {} quasi-identifiers, the smallest of {} columns",
+                "{}: {} at risk; part of {}, the smallest of {}",
                 attribute.name,
-                number(attribute.minimal_qids),
-                attribute.smallest_qid.unwrap_or(0),
+                counted(attribute.records_at_risk, "record"),
+                counted(attribute.minimal_qids, "quasi-identifier"),
+                counted(attribute.smallest_qid.unwrap_or(0) as u64, "column"),
             ),
         }
     };

@@ -12,7 +12,7 @@ use super::next_steps;
 use crate::cli::page_components::{
     card, fact_badge, hidden_count_note, legend, name_boxes, report_document as page, table, text, tile,
 };
-use crate::cli::text_format::{counted, identifier_reason, number, percent, ratio, sanitize_text, seconds};
+use crate::cli::text_format::{counted, identifier_reason, number, percent, plural, ratio, sanitize_text, seconds};
 use throng_risk::audit::{AttributeReport, AuditReport, InferenceReport, QidReport, RiskyRecord, SingletonPolicy};
 use throng_risk::linking::ColumnSetLinks;
 
@@ -66,12 +66,13 @@ fn class_unit(report: &AuditReport) -> &'static str {
 }
 
 fn facts(report: &AuditReport) -> Markup {
+    let columns = report.attributes.len();
     html! {
-        (fact_badge(number(report.rows), "records"))
-        @if let Some(people) = report.subjects { (fact_badge(number(people), "people")) }
-        span { b { (report.attributes.len()) } " columns, " b { (report.risk.attributes) } " searched" }
+        (fact_badge(number(report.rows), plural(report.rows, "record", "records")))
+        @if let Some(people) = report.subjects { (fact_badge(number(people), plural(people, "person", "people"))) }
+        span { b { (columns) } " " (plural(columns as u64, "column", "columns")) ", " b { (report.risk.attributes) } " searched" }
         span { b { "k = " (report.k) } }
-        @if report.singletons == SingletonPolicy::Mask { (fact_badge(number(report.masked_cells), "rare cells masked first")) }
+        @if report.singletons == SingletonPolicy::Mask { (fact_badge(number(report.masked_cells), plural(report.masked_cells, "rare cell masked first", "rare cells masked first"))) }
     }
 }
 

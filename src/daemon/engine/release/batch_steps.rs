@@ -388,6 +388,7 @@ impl Engine {
             series.apply(changes.clone());
             series.published().emit(&self.telemetry);
             self.telemetry.add_to_charts(verified.series().means(), verified.series().undrawn());
+            self.telemetry.add_signals_with_rows(verified.series().signals());
         }
         batch_report::report_full_supporters(self, batch.rows());
         self.ledger.expire(usize::try_from(intent.after.sequence).unwrap_or(0) % SHARDS, gathered.age_ms);
