@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn missing_rows_are_counted_in_singular_and_plural() {
         let reasons = |too_few, late| {
-            missing_rows_reasons(&SeriesPublished { too_few, late, ..SeriesPublished::default() }).unwrap_or_default()
+            missing_rows_reasons(&SeriesPublished { late, too_few, ..SeriesPublished::default() }).unwrap_or_default()
         };
         assert!(reasons(1, 2).starts_with("not in the series: 1 row withheld"), "{}", reasons(1, 2));
         assert!(reasons(1, 2).contains("; 2 records late"), "{}", reasons(1, 2));
