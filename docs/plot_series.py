@@ -7,9 +7,11 @@ rows = pd.read_json(path, lines=True)
 rows.index = pd.to_datetime(rows.pop("bucket"), format="ISO8601", utc=True)
 rows = rows[rows.signal == signal].dropna(subset=["mean"])
 everybody, cohorts = rows[rows.cohort.isna()], rows[rows.cohort.notna()]
+plt.figure(figsize=(12, 5))
 for _, cohort in cohorts.groupby("cohort"):
     plt.plot(cohort["mean"], color="lightgray")
 plt.fill_between(everybody.index, everybody["mean"] - everybody.sd, everybody["mean"] + everybody.sd, alpha=0.2)
 plt.plot(everybody["mean"], label=f"{signal}: mean of all published cohorts, and one standard deviation between people")
 plt.legend()
+plt.gcf().autofmt_xdate()
 plt.savefig(picture)
