@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """chart.py THRONG: the Helm chart renders what it should, refuses what it should, and gives the program nothing that it does not know.
 
-Needs helm in PATH; without it only what needs none is looked at. No network."""
+Needs helm in PATH; without it only references of images and the links of the chart are checked. With kubeconform in PATH, also validates
+the rendered documents against the schemas of Kubernetes and of the operators, which it downloads (KUBE_SCHEMAS: locations, or "skip")."""
 
 import collections
 import os
@@ -14,22 +15,43 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CHART = ROOT / "deploy/helm/throng"
-LEAST, ALL = CHART / "ci/least-values.yaml", CHART / "ci/all-values.yaml"
+LEAST, ALL, OPENSHIFT = (CHART / f"ci/{name}-values.yaml" for name in ("least", "all", "openshift"))
 # A helm that go has built believes in an old Kubernetes.
 CLUSTER = ["--kube-version", "1.31.0", "--namespace", "data"]
 
+# Single-spaced text of the pod. The first four are required by Pod Security "restricted" and by restricted-v2 of OpenShift.
 CONFINED = [
     "runAsNonRoot: true",
-    "readOnlyRootFilesystem: true",
     "allowPrivilegeEscalation: false",
-    "capabilities: { drop: [ALL] }",
-    "seccompProfile: { type: RuntimeDefault }",
+    "capabilities: drop: - ALL",
+    "seccompProfile: type: RuntimeDefault",
+    "readOnlyRootFilesystem: true",
     "automountServiceAccountToken: false",
-    "httpGet: { path: /readyz, port: pages, scheme: HTTP }",
-    "httpGet: { path: /healthz, port: pages, scheme: HTTP }",
+    "httpGet: { path: /readyz, port: pages, scheme: HTTP",
+    "httpGet: { path: /healthz, port: pages, scheme: HTTP",
 ]
+OPEN = r"\b(hostPath|nfs|hostNetwork|hostPID|hostIPC|hostPort|privileged|add|seLinuxOptions|supplementalGroups|sysctls):"
+FIXED_IDS = r"\b(runAsUser|runAsGroup|fsGroup):"
+SCHEMAS = os.environ.get(
+    "KUBE_SCHEMAS",
+    "default https://raw.githubusercontent.com/datreeio/CRDs-catalog/main/{{.Group}}/{{.ResourceKind}}_{{.ResourceAPIVersion}}.json",
+).split()
 OF_LEAST = "ConfigMap NetworkPolicy PodDisruptionBudget Service ServiceAccount StatefulSet".split()
-OF_ALL = [*OF_LEAST, "KafkaUser", "PrometheusRule", "ServiceMonitor", *["ConfigMap"] * 3, *["KafkaTopic"] * 8]
+OF_ALL = [*OF_LEAST, "KafkaUser", "PrometheusRule", "ServiceMonitor", *["ConfigMap"] * 3, *["KafkaTopic"] * 10]
+
+# Rights of the KafkaUser on topics; those of joins and of erasures come from the configuration.
+RIGHTS = {
+    "steps.raw": "Read, Describe",
+    "Steps_Late": "Read, Describe",
+    "steps.profiles": "Read, Describe",
+    "steps.erasures": "Read, Describe",
+    "steps.motion": "Write, Describe",
+    "steps.other": "Write, Describe",
+    "steps.dead-letters": "Write, Describe",
+    "steps.audit": "Write, Describe",
+    "steps.changelog": "Read, Write, Describe, DescribeConfigs",
+    "steps.changelog.contributions": "Read, Write, Describe",
+}
 
 # What is set, and a word of the refusal.
 REFUSED = [
@@ -40,6 +62,9 @@ REFUSED = [
     ("secret.name=", "secret.name is empty"),
     ("pages.token.name=", "pages.open=true"),
     ("image.digest=sha256:1", "image.digest"),
+    ("image.repository=throng", "image.repository"),
+    ("securityContext=null", "securityContext"),
+    ("networkPolicy.dnsPorts=null", "dnsPorts"),
     ("kafka.brokers=1", "kafka.brokers"),
     (r"files.throng\.toml=x", "that is config"),
     ("persistence.accessModes={ReadWriteMany}", "accessModes"),
@@ -83,6 +108,40 @@ def entry(config_map, name):
             break
         lines.append(line[4:])
     return "\n".join(lines).strip() + "\n"
+
+
+def check_image_references():
+    """Every image has a registry and a version; images of throng have the version of Cargo.toml."""
+    version = re.search(r'^version = "(.+)"$', (ROOT / "Cargo.toml").read_text(), re.M)[1]
+    found = re.findall(r"^ *(?:image:|FROM) (\S+)", "".join((ROOT / "deploy" / name).read_text() for name in ("compose.yaml", "Dockerfile")), re.M)
+    assert len(found) > 6, found
+    for image in found:
+        registry, _, rest = image.partition("/")
+        assert registry == "localhost" or "." in registry, f"{image} has no registry"
+        assert ":" in rest and not rest.endswith((":latest", ":")), f"{image} has no version"
+        assert not rest.startswith("throng:") or rest == f"throng:{version}", f"{image} is not version {version}"
+
+
+def check_confined(stateful_set, fixed_ids):
+    flat = " ".join(stateful_set.split())
+    for setting in CONFINED:
+        assert setting in flat, f"the pod lacks '{setting}'"
+    assert not re.search(OPEN, flat), f"the pod has {re.search(OPEN, flat)[0]}"
+    assert bool(re.search(FIXED_IDS, flat)) == fixed_ids, "fixed user or groups" if not fixed_ids else "no fixed user and groups"
+
+
+def rights(user, topic):
+    """The operations of a KafkaUser on a topic, "" without a rule."""
+    found = re.search(rf'type: topic, name: "{re.escape(topic)}", patternType: literal \}}\n +operations: \[(.*)\]', user)
+    return found[1] if found else ""
+
+
+def validate(text, name):
+    """Validates rendered documents with kubeconform."""
+    command = ["kubeconform", "-strict", "-summary", "-kubernetes-version", "1.31.0"]
+    command += [argument for location in SCHEMAS for argument in ("-schema-location", location)]
+    done = subprocess.run(command, input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert done.returncode == 0 and "Skipped: 0" in done.stdout, f"{name}: {done.stdout}"
 
 
 def environment(stateful_set):
@@ -147,19 +206,26 @@ def accepted_by(throng, rendered, folder):
 def main(throng):
     for link in CHART.rglob("*"):
         assert not link.is_symlink() or link.exists(), f"{link} leads nowhere"
+    check_image_references()
     if not shutil.which("helm"):
         print("skipped: the chart's rendering (no helm; 'go install helm.sh/helm/v3/cmd/helm@latest')")
         return
-    for values in (LEAST, ALL):
+    schemas = shutil.which("kubeconform") and SCHEMAS != ["skip"]
+    if not schemas:
+        print("skipped: the schemas of Kubernetes (no kubeconform; 'go install github.com/yannh/kubeconform/cmd/kubeconform@latest')")
+    for values in (LEAST, ALL, OPENSHIFT):
         code, text, said = helm("lint", "--strict", str(CHART), "-f", str(values), *CLUSTER)
         assert code == 0, text + said
-    least, all_on = documents(render(LEAST)), documents(render(ALL))
+        if schemas:
+            validate(render(values), values.name)
+    least, all_on, openshift = (documents(render(values)) for values in (LEAST, ALL, OPENSHIFT))
     for rendered, kinds in ((least, OF_LEAST), (all_on, OF_ALL)):
         found = collections.Counter(kind for kind, _ in rendered)
         assert found == collections.Counter(kinds), found
-    stateful_set = least["StatefulSet", "try-throng"]
-    for setting in CONFINED:
-        assert setting in stateful_set, f"the pod lacks '{setting}'"
+    for rendered in (least, all_on, openshift):
+        check_confined(rendered["StatefulSet", "try-throng"], fixed_ids=rendered is not openshift)
+    dns = least["NetworkPolicy", "try-throng"]
+    assert all(f"port: {port}, protocol: UDP" in dns for port in (53, 5353)) and "openshift-dns" in dns and "169.254.20.10/32" in dns, dns
     assert "ingress: []" in all_on["NetworkPolicy", "try-throng"], "an empty pagesFrom lets everybody in"
     assert all_on["StatefulSet", "try-throng"].count("scheme: HTTPS") == 3, "with TLS a probe speaks plainly"
     source, changelog = (all_on["KafkaTopic", name] for name in ("steps.raw", "steps.changelog"))
@@ -167,11 +233,16 @@ def main(throng):
     assert "cleanup.policy: compact\n" in changelog, "the changelog is not compacted"
     contributions = all_on["KafkaTopic", "steps.changelog.contributions"]
     assert "partitions: 1\n" in contributions and "compact" not in contributions, "series of several instances need one partition"
-    user = all_on["KafkaUser", "try-throng"].split('name: "steps.changelog.contributions"')[1].splitlines()[1]
-    assert user.strip() == "operations: [Read, Write, Describe]", f"rights on the contributions: {user}"
     assert "THRONG__SINK__CHANGELOG_TOPIC, value: \"steps.changelog\"" in all_on["StatefulSet", "try-throng"], "the daemon uses another changelog"
-    user = all_on["KafkaUser", "try-throng"].split('name: "steps.changelog"')[1].splitlines()[1]
-    assert user.strip() == "operations: [Read, Write, Describe, DescribeConfigs]", f"rights on the changelog: {user}"
+    user = all_on["KafkaUser", "try-throng"]
+    for topic, operations in RIGHTS.items():
+        assert rights(user, topic) == operations, f"rights on {topic}: {rights(user, topic)}"
+    assert user.count("type: topic") == len(RIGHTS), user
+    assert 'type: transactionalId, name: "throng.steps/", patternType: prefix' in user, user
+    assert "retention.ms: 7776000000\n" in all_on["KafkaTopic", "steps.erasures"] and "compact" not in all_on["KafkaTopic", "steps.erasures"]
+    assert "cleanup.policy: compact\n" in all_on["KafkaTopic", "steps.profiles"]
+    other = documents(render(ALL, "--set", "kafka.erasureTopic=other"))["KafkaUser", "try-throng"]
+    assert rights(other, "other") and not rights(other, "steps.erasures"), "the value does not take precedence over the file"
     rules = all_on["PrometheusRule", "try-throng"]
     for alert in re.findall(r"- alert: (\w+)", (ROOT / "deploy/prometheus/alerts.yml").read_text()):
         assert f"alert: {alert}\n" in rules, f"the PrometheusRule lacks {alert}"
@@ -179,10 +250,11 @@ def main(throng):
 
     for setting, word in REFUSED:
         code, _, said = helm("template", "try", str(CHART), *CLUSTER, "-f", str(LEAST), "--set", setting)
-        assert code != 0 and word in said, f"--set {setting}: {said or 'accepted'}"
+        # Helm names a value pages.port or /pages/port, depending on its version.
+        assert code != 0 and word in said.replace("/", "."), f"--set {setting}: {said or 'accepted'}"
 
     with tempfile.TemporaryDirectory() as folder:
-        for name, rendered in (("least", least), ("all", all_on)):
+        for name, rendered in (("least", least), ("all", all_on), ("openshift", openshift)):
             code, said = accepted_by(throng, rendered, pathlib.Path(folder, name))
             assert code == 0, f"the program refuses what {name}-values.yaml gives it:\n{said}"
         unknown = documents(render(LEAST, "--set", "env[0].name=THRONG__STATE__NOWHERE,env[0].value=x"))

@@ -12,7 +12,7 @@ fail() {
     exit 1
 }
 
-deploy/package/build --binary "$program" --out "$work/out" --quick 2>"$work/log" >/dev/null || fail "$(cat "$work/log")"
+IMAGE=registry.example/throng deploy/package/build --binary "$program" --out "$work/out" --quick 2>"$work/log" >/dev/null || fail "$(cat "$work/log")"
 mkdir "$work/taken"
 echo mine >"$work/taken/throng.txt"
 if deploy/package/build --binary "$program" --out "$work/taken" --quick >/dev/null 2>&1; then fail "a folder of somebody's was taken"; fi
@@ -20,16 +20,17 @@ if deploy/package/build --binary "$program" --out "$work/taken" --quick >/dev/nu
 cd "$work/out"
 sha256sum -c --quiet SHA256SUMS || fail "the sums are wrong"
 version=$("$program" --version | cut -d ' ' -f 2)
-for made in "throng-$version.cdx.json" "throng-$version.intoto.json" "throng-chart-$version.tgz" "throng-$version"-*.tar.gz; do
+name=$(basename "throng-$version"-*.tar.gz .tar.gz)
+for made in "$name.cdx.json" "$name.intoto.json" "throng-chart-$version.tgz"; do
     [ -s "$made" ] || fail "$made was not made"
 done
 
 # ------------------------------------------------------------------------------ the list, and the statement
 
-python3 - "$OLDPWD" "$version" <<'PYTHON' || fail "the list or the statement is wrong"
-import hashlib, json, pathlib, sys, tomllib
-root, version = pathlib.Path(sys.argv[1]), sys.argv[2]
-bom = json.loads(pathlib.Path(f"throng-{version}.cdx.json").read_text())
+python3 - "$OLDPWD" "$version" "$name" <<'PYTHON' || fail "the list or the statement is wrong"
+import hashlib, json, pathlib, re, sys, tomllib
+root, version, file = pathlib.Path(sys.argv[1]), *sys.argv[2:]
+bom = json.loads(pathlib.Path(f"{file}.cdx.json").read_text())
 listed = {(one["name"], one["version"]): one for one in bom["components"]}
 lock = {(one["name"], one["version"]): one for one in tomllib.loads((root / "Cargo.lock").read_text())["package"]}
 assert bom["bomFormat"] == "CycloneDX" and len(listed) == len(bom["components"]) > 50
@@ -50,13 +51,17 @@ assert "proptest" in only_tests and "proptest" not in names, "what only tests us
 references = {one["bom-ref"] for one in bom["components"]} | {bom["metadata"]["component"]["bom-ref"]}
 for one in bom["dependencies"]:
     assert one["ref"] in references and references.issuperset(one["dependsOn"]), f"{one['ref']}: a dependency leads nowhere"
-statement = json.loads(pathlib.Path(f"throng-{version}.intoto.json").read_text())
+statement = json.loads(pathlib.Path(f"{file}.intoto.json").read_text())
 subjects = {one["name"]: one["digest"]["sha256"] for one in statement["subject"]}
-files = {path.name for path in pathlib.Path(".").glob("throng*")} - {f"throng-{version}.intoto.json"}
+files = {path.name for path in pathlib.Path(".").glob("throng*")} - {f"{file}.intoto.json"}
 assert set(subjects) == files, f"{subjects.keys() ^ files}"
 for name, digest in subjects.items():
     assert hashlib.sha256(pathlib.Path(name).read_bytes()).hexdigest() == digest, name
 assert statement["predicate"]["buildDefinition"]["externalParameters"]["source"] == "given"
+values = {"name": "throng", "version": version, "target": file.split("-", 2)[2], "bin": "throng", "binary-ext": ""}
+binstall = {key: re.sub(r"\{ ([a-z-]+) \}", lambda one: values.get(one[1], one[0]), text)
+            for key, text in wanted["package"]["metadata"]["binstall"].items()}
+assert binstall["pkg-url"].endswith(f"/v{version}/{file}.tar.gz") and binstall["bin-dir"] == f"{file}/bin/throng", binstall
 PYTHON
 
 # ------------------------------------------------------------------------------ the tarball
@@ -79,7 +84,16 @@ if grep -rlF --exclude-dir bin -e "$work" -e "$OLDPWD" "$work/tarball"; then fai
 mkdir "$work/chart"
 tar -xzf "throng-chart-$version.tgz" -C "$work/chart"
 cmp -s "$work/chart/throng/files/alerts.yml" "$OLDPWD/deploy/prometheus/alerts.yml" || fail "the chart has other alert rules"
+grep -qx '  repository: registry.example/throng' "$work/chart/throng/values.yaml" || fail "the chart installs another image than IMAGE"
 [ -z "$(find "$work/chart" -type l)" ] || fail "the chart has links that lead out of it"
+
+# ------------------------------------------------------------------------------ the files that the image is built from
+
+sed -n 's/^!//p' "$OLDPWD/deploy/Dockerfile.dockerignore" | while read -r path; do
+    mkdir -p "$work/image/$(dirname "$path")" && cp -R "$OLDPWD/$path" "$work/image/$path"
+done
+(cd "$work/image" && cargo metadata --locked --offline --no-deps --format-version 1 >/dev/null 2>"$work/said") ||
+    fail "deploy/Dockerfile.dockerignore leaves out sources: $(cat "$work/said")"
 
 # ------------------------------------------------------------------------------ the Debian package
 

@@ -69,6 +69,22 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | quote }}
 {{- .Values.strimzi.topics.sink | default (list .Values.kafka.sink.topic) | toJson -}}
 {{- end -}}
 
+{{/* Values of a text key in all tables with a header of the configuration, as a list: (list CONFIG "[join]]" KEY), the header without
+its first bracket. */}}
+{{- define "throng.configured" -}}
+{{- $table := index . 1 -}}
+{{- $key := printf "(?m)^[ \\t]*%s[ \\t]*=[ \\t]*[\"'][^\"'\\n]+" (index . 2) -}}
+{{- $found := list -}}
+{{- range regexSplit "(?m)^[ \\t]*\\[" (index . 0) -1 -}}
+{{- if hasPrefix $table . -}}
+{{- with regexFind $key . -}}
+{{- $found = append $found (regexReplaceAll "^[^\"']*[\"']" . "") -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $found | uniq | toJson -}}
+{{- end -}}
+
 {{/* Kubernetes name of a topic; with a few digits of its hash if characters were replaced, so that names stay distinct. */}}
 {{- define "throng.topicResource" -}}
 {{- $plain := . | lower | replace "_" "-" | trimAll "-." -}}
