@@ -1,4 +1,4 @@
-//! Tests messages of many records on a real broker: a FHIR Bundle, and a day of heart rates.
+//! Tests messages of many records on a real broker: a FHIR Bundle, and a response of Google Health.
 
 use super::{Scene, file};
 use serde_json::{Value, json};
@@ -72,13 +72,30 @@ fn fhir_bundle_entries_are_records() {
     }
 }
 
+/// Returns the shipped schema with the person in the key, and a response with three points.
+fn google_health() -> (String, Value) {
+    let schema = std::fs::read_to_string(file("google-health-heart-rate.toml")).expect("the schema");
+    let schema = schema.replace("name = \"person\"\n", "name = \"person\"\nfrom = \"key\"\n");
+    let responses = std::fs::read_to_string(file("samples/google-health-heart-rate.ndjson")).expect("the samples");
+    let mut response: Value = serde_json::from_str(responses.lines().next().expect("a response")).expect("JSON");
+    response.as_object_mut().expect("an object").remove("person");
+    let points = [61, 64, 97].iter().enumerate().map(|(minute, beats)| {
+        let mut point = response["dataPoints"][0].clone();
+        point["heartRate"]["sampleTime"]["physicalTime"] = json!(format!("2026-03-02T07:2{minute}:00Z"));
+        point["heartRate"]["beatsPerMinute"] = json!(beats.to_string());
+        point
+    });
+    let points = Value::from(points.collect::<Vec<Value>>());
+    response["dataPoints"] = points;
+    (schema, response)
+}
+
 #[test]
-fn fitbit_day_points_are_records_of_the_key_subject() {
+fn google_health_points_are_records_of_the_key_subject() {
     let Some(broker) = TestCluster::shared() else { return };
-    let schema = std::fs::read_to_string(file("fitbit-heart-intraday.toml")).expect("the schema");
+    let (schema, response) = google_health();
     let scene = Scene::new(broker, &schema);
-    let day = sample("samples/fitbit-heart-intraday.json");
-    let records: Vec<Record> = (0..20).map(|person| message(Some(format!("person {person}")), &day)).collect();
+    let records: Vec<Record> = (0..20).map(|person| message(Some(format!("person {person}")), &response)).collect();
     broker.produce_records(&scene.raw, &records);
     let mut daemon = scene.start("", "", "");
     scene.wait_consumed(records.len(), &mut daemon);
@@ -87,21 +104,20 @@ fn fitbit_day_points_are_records_of_the_key_subject() {
     assert_eq!(lines.len(), 20 * 3, "{}", daemon.said());
     let distinct: BTreeSet<&String> = lines.iter().collect();
     assert_eq!(distinct.len(), 3, "{distinct:?}");
-    for pulse in [60, 65, 95] {
-        assert!(lines.iter().any(|line| line.contains(&format!("\"pulse\":{pulse}"))), "{pulse}: {distinct:?}");
+    for beats in [61, 64, 97] {
+        assert!(lines.iter().any(|line| line.contains(&format!("\"heart_rate\":{beats}"))), "{beats}: {distinct:?}");
     }
     assert!(scene.letters().is_empty());
 }
 
 #[test]
-fn fitbit_day_of_one_subject_is_no_crowd() {
+fn google_health_response_of_one_subject_is_no_crowd() {
     let Some(broker) = TestCluster::shared() else { return };
-    let schema = std::fs::read_to_string(file("fitbit-heart-intraday.toml")).expect("the schema");
+    let (schema, mut response) = google_health();
     let scene = Scene { max_age: "500ms", ..Scene::new(broker, &schema) };
-    let mut day = sample("samples/fitbit-heart-intraday.json");
-    let point = day["activities-heart-intraday"]["dataset"][0].clone();
-    day["activities-heart-intraday"]["dataset"] = Value::from(vec![point; 500]);
-    broker.produce_records(&scene.raw, &[message(Some("one".to_owned()), &day)]);
+    let point = response["dataPoints"][0].clone();
+    response["dataPoints"] = Value::from(vec![point; 500]);
+    broker.produce_records(&scene.raw, &[message(Some("one".to_owned()), &response)]);
     let mut daemon = scene.start("", "", "");
     scene.wait_consumed(1, &mut daemon);
     daemon.stop();

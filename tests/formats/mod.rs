@@ -301,8 +301,10 @@ fn shipped_samples_match_their_schemas() {
     let points: Vec<(String, String)> = series.iter().map(|point| (of(point, "time"), of(point, "pulse"))).collect();
     let wanted = [("25", "60"), ("25", "60"), ("27", "95")];
     assert_eq!(points, wanted.map(|(at, pulse)| (format!("\"2026-03-02T06:{at}:00Z\""), pulse.to_owned())));
-    let day = &records_of("fitbit-heart-intraday.toml", "samples/fitbit-heart-intraday.json");
-    assert_eq!(of(&day[2], "time"), "\"2026-03-02T07:27:00Z\"");
+    let responses = std::fs::read_to_string(file("samples/google-health-heart-rate.ndjson")).expect("the samples");
+    let points = &records("google-health-heart-rate.toml", responses.lines().next().expect("a response"));
+    let wanted = ("\"2026-03-03T19:20:00Z\"", "79");
+    assert_eq!((of(&points[2], "time").as_str(), of(&points[2], "heart_rate").as_str()), wanted);
 }
 
 /// Returns the program between the lines of `docs/formats.md` that begin with `start` and `end`.

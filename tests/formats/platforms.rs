@@ -1,4 +1,4 @@
-//! Tests documents of wearable platforms with their shipped schemas. FHIR and Fitbit are in `exploded.rs`.
+//! Tests documents of wearable platforms with their shipped schemas. FHIR and Google Health are in `exploded.rs`.
 
 use super::Scene;
 use super::scene::{PEOPLE, file, heart_rates};
@@ -75,7 +75,7 @@ fn radar_base_heart_rates_are_joined_with_profiles() {
     };
     let records: Vec<Record> = heart_rates(EACH).lines().map(pair).collect();
     let more = format!(
-        "[[join]]\nname = \"profiles\"\ntopic = \"{topic}\"\n[[group]]\nname = \"rate\"\nattributes = [\"time\", \"pulse\", \"activity\"]\n\
+        "[[join]]\nname = \"profiles\"\ntopic = \"{topic}\"\n[[group]]\nname = \"rate\"\nattributes = [\"time\", \"pulse\"]\n\
          [[group]]\nname = \"person\"\nattributes = [\"birth_year\", \"sex\", \"zip\"]\n"
     );
     let (lines, log) = released(broker, "radar-heart-rate-profiles.toml", &records, "key_format = \"json\"", &more);

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 pub const K: usize = 5;
 pub const PEOPLE: usize = 40;
 
-/// Heart rates in the shape of RADAR-base.
-pub const SCHEMA: &str = include_str!("../../schemas/radar-heart-rate.toml");
+/// Heart rates of a wristband, with the person in the key.
+pub const SCHEMA: &str = include_str!("../../schemas/wrist-heart-rate.toml");
 
 pub struct Scene {
     pub broker: &'static TestCluster,
