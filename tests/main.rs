@@ -65,6 +65,7 @@ mod security;
 mod series;
 mod series_docs;
 mod series_noise;
+mod several_topics;
 mod shared;
 mod shell;
 mod shipped;

@@ -88,7 +88,7 @@ fn pages(stand: &Stand) -> Vec<String> {
         "throng_plan_search_seconds",
         "throng_recheck_seconds",
         "throng_state_recovery_seconds",
-        "throng_process_resident_memory_bytes",
+        "process_",
         // Includes the empty batches sent while waiting for evidence.
         "throng_state_bytes",
         "throng_state_free_bytes",

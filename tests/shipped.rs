@@ -83,6 +83,33 @@ fn shipped_wearable_configuration_runs_over_files() {
     assert_without_warning("config/wearable.toml", &output);
 }
 
+/// Runs each configuration that names a sample in its comment with this sample.
+#[test]
+fn shipped_file_configurations_publish_all_signals_of_their_samples() {
+    let copy = copied();
+    let home = copy.path();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/samples");
+    let mut ran = 0;
+    for name in shipped(home) {
+        let text = fs::read_to_string(home.join(&name)).expect("a configuration");
+        let Some((_, sample)) = text.split_once("THRONG__SOURCE__PATH=schemas/samples/") else { continue };
+        let sample = samples.join(sample.split(' ').next().expect("a name")).display().to_string();
+        let out = format!("{}.ndjson", name.trim_start_matches("config/"));
+        let env = [("THRONG__SOURCE__PATH", sample.as_str()), ("THRONG__SINK__PATH", out.as_str())];
+        let output = throng(home, &["run", "-c", &name], &env);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && said.contains("dead-lettered 0"), "{name}: {said}");
+        let rows = [out.replace(".ndjson", ".daily.ndjson"), out];
+        let rows = rows.iter().find_map(|path| fs::read_to_string(home.join(path)).ok()).expect("rows");
+        let (_, signals) = text.split_once("signals = [").expect("signals");
+        for signal in signals.split(']').next().expect("a list").split(", ") {
+            assert!(rows.contains(&format!("\"signal\":{signal},")), "{name} has no row of {signal}: {said}");
+        }
+        ran += 1;
+    }
+    assert!(ran >= 13, "{ran}");
+}
+
 #[test]
 #[ignore = "needs the data folder that THRONG_TEST_DATA names"]
 fn real_data_shipped_file_configurations_run_without_a_warning() {

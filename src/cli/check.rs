@@ -1,6 +1,7 @@
 //! `throng check`.
 
 mod chosen_groups;
+mod connection_check;
 mod consumer_knowledge;
 mod endpoint_phrases;
 mod explain;
@@ -49,6 +50,12 @@ pub struct CheckArgs {
     /// Print only the JSON Schema of the output, one per group
     #[arg(long)]
     output_schema: bool,
+    /// Also connect to brokers and schema registry, and check topics and rights. Releases and commits nothing
+    #[arg(long, conflicts_with_all = ["explain", "output_schema", "sample", "effective"])]
+    connect: bool,
+    /// Print only the configuration with all defaults and environment variables, as TOML without secrets
+    #[arg(long, conflicts_with_all = ["explain", "output_schema", "sample"])]
+    effective: bool,
     /// Try the configuration on the records of INPUT (CSV, NDJSON or Parquet) and keep nothing: compares single
     /// records with statistics over time, and shows schema mismatches, losses and the expected output
     #[arg(long, value_name = "INPUT", conflicts_with_all = ["explain", "output_schema"])]
@@ -114,16 +121,7 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         return Ok(());
     }
     let CheckedConfig { config, schema, shapes, .. } = &checked;
-    if args.output_schema {
-        match output_schema_kind(&checked.config) {
-            // One file per group, as required by readers of plain records.
-            Some(FrameEncoding::Protobuf) => {
-                for (name, text) in plain_schemas(&checked) {
-                    println!("// {name}\n{text}");
-                }
-            }
-            _ => println!("{:#}", output_schemas(&checked)),
-        }
+    if print_requested_document(args, &checked)? {
         return Ok(());
     }
     print!("{}", treatment_report::describe_treatments(&checked.selected_treatments, schema, &file));
@@ -159,6 +157,9 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         print!("{}", memory_report::container_limit_warning(&checked));
     }
     print_test_results(&checked, &asked)?;
+    if args.connect {
+        connection_check::check_connections(&checked)?;
+    }
     println!(
         "{file}: {} attributes in {} group(s), k = {}, schema {}, policy {}: no problems",
         schema.attributes.len(),
@@ -168,6 +169,24 @@ pub fn run(args: &CheckArgs) -> Result<(), Failure> {
         checked.policy.short()
     );
     Ok(())
+}
+
+/// Returns true if a document was requested in place of the report.
+fn print_requested_document(args: &CheckArgs, checked: &CheckedConfig) -> Result<bool, Failure> {
+    if args.effective {
+        print!("{}", toml::to_string(&*checked.config).context("cannot write the configuration as TOML")?);
+    } else if args.output_schema {
+        match output_schema_kind(&checked.config) {
+            // One file per group, as required by readers of plain records.
+            Some(FrameEncoding::Protobuf) => {
+                for (name, text) in plain_schemas(checked) {
+                    println!("// {name}\n{text}");
+                }
+            }
+            _ => println!("{:#}", output_schemas(checked)),
+        }
+    }
+    Ok(args.effective || args.output_schema)
 }
 
 /// The planner can take minutes to choose groups.

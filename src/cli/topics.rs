@@ -64,7 +64,7 @@ pub fn run(args: &TopicsArgs) -> Result<(), Failure> {
 }
 
 /// Topics of a configuration, with the partitions of those that exist.
-struct TopicTable {
+pub(super) struct TopicTable {
     writer: KafkaCluster,
     topics: Vec<(NeededTopic, Option<i32>)>,
 }
@@ -72,7 +72,12 @@ struct TopicTable {
 impl TopicTable {
     fn read(file: &std::path::Path) -> Result<Self, Failure> {
         let named = file.display().to_string();
-        let checked = CheckedConfig::new(config::load_for_job(file, std::env::vars())?, &named)?;
+        Self::of(&CheckedConfig::new(config::load_for_job(file, std::env::vars())?, &named)?)
+    }
+
+    /// Asks the brokers for the topics of a configuration.
+    pub(super) fn of(checked: &CheckedConfig) -> Result<Self, Failure> {
+        let named = &checked.file;
         let needed = needed_topics(&checked.config);
         if needed.is_empty() {
             return Err(Failure::Usage(anyhow!("{named}: the source is a file: no topic is needed")));
@@ -84,7 +89,7 @@ impl TopicTable {
     }
 
     /// Partitions of the largest source topic.
-    fn source_partitions(&self) -> Option<i32> {
+    pub(super) fn source_partitions(&self) -> Option<i32> {
         self.topics
             .iter()
             .filter(|(topic, _)| topic.purpose == TopicPurpose::Source)
@@ -92,12 +97,17 @@ impl TopicTable {
             .max()
     }
 
+    /// Returns true if the topic exists.
+    pub(super) fn exists(&self, name: &str) -> bool {
+        self.topics.iter().any(|(topic, partitions)| topic.name == name && partitions.is_some())
+    }
+
     fn missing(&self) -> impl Iterator<Item = &NeededTopic> {
         self.topics.iter().filter(|(_, partitions)| partitions.is_none()).map(|(topic, _)| topic)
     }
 
     /// Problems of the topics, if the largest source topic has `source` partitions.
-    fn problems(&self, source: i32) -> Vec<String> {
+    pub(super) fn problems(&self, source: i32) -> Vec<String> {
         let problem = |(topic, partitions): &(NeededTopic, Option<i32>)| {
             let problem = match *partitions {
                 None => Some("is missing".to_owned()),
@@ -108,7 +118,7 @@ impl TopicTable {
         self.topics.iter().filter_map(problem).collect()
     }
 
-    fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let width = self.topics.iter().map(|(topic, _)| topic.name.chars().count()).max().unwrap_or(0);
         let source = self.source_partitions();
         let line = |(topic, partitions): &(NeededTopic, Option<i32>)| {
@@ -195,6 +205,6 @@ fn settings_text(topic: &TopicSettings) -> String {
     std::iter::once(partitions).chain(properties).collect()
 }
 
-fn broker_failure(failure: throng_kafka::connection::KafkaFailure) -> Failure {
+pub(super) fn broker_failure(failure: throng_kafka::connection::KafkaFailure) -> Failure {
     if failure.is_usage() { Failure::Usage(failure.into()) } else { Failure::Running(failure.into()) }
 }

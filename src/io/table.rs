@@ -116,7 +116,7 @@ struct WholeTableReader<'a> {
     unknown_cells: u64,
     long_rows: Option<LongRows>,
     described: bool,
-    /// Attributes of the columns, then bases of relative times.
+    /// Attributes of the columns, then bases of relative times and attributes that select records.
     attributes: Vec<Arc<Attribute>>,
     cut: bool,
     spilling: Option<CodeSpiller<'a>>,
@@ -166,11 +166,11 @@ impl WholeTableReader<'_> {
         let wanted = |a: &&Arc<Attribute>| request.columns.is_none_or(|columns| columns.contains(&a.name));
         let mut attributes: Vec<Arc<Attribute>> = schema.attributes.iter().filter(wanted).cloned().collect();
         let shown = attributes.len();
-        let is_base = |a: &&Arc<Attribute>| {
-            !wanted(a) && attributes.iter().any(|of| of.base.as_ref().is_some_and(|base| base.attribute == a.name))
-        };
-        let bases: Vec<Arc<Attribute>> = schema.attributes.iter().filter(is_base).cloned().collect();
-        attributes.extend(bases);
+        let is_base =
+            |a: &Attribute| attributes.iter().any(|of| of.base.as_ref().is_some_and(|base| base.attribute == a.name));
+        let is_needed = |a: &&Arc<Attribute>| !wanted(a) && (is_base(a) || !a.selection.only.is_empty());
+        let needed: Vec<Arc<Attribute>> = schema.attributes.iter().filter(is_needed).cloned().collect();
+        attributes.extend(needed);
         if attributes.len() > request.max_columns {
             let (path, limit) = (request.named(), request.max_columns);
             return Err(SourceError::TooManyColumns { path, limit }.into());
@@ -181,7 +181,7 @@ impl WholeTableReader<'_> {
         };
         let fields: Vec<FieldPath> = attributes.iter().map(field).collect();
         let source = FileSource::open(request.path, request.format, &fields, request.limits, UnknownCellPolicy::Drop)?;
-        let source = source.followed_by(request.more)?;
+        let source = source.followed_by(request.more)?.selecting(&attributes);
         // No release reads an identifier.
         let typing = |attribute: &Attribute| (attribute.role != Role::Identifier).then(|| attribute.typing.clone());
         let column = |attribute: &Arc<Attribute>| TableColumn {

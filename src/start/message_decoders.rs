@@ -5,24 +5,35 @@ use super::record_formats::codec_limits;
 use crate::config::{Config, ConfigProblem, SourceKind};
 use crate::io::topic_lines::{KEY_CELL, VALUE_CELL};
 use crate::telemetry::Telemetry;
+use std::sync::Arc;
+use throng_core::values::row_filter::RowFilter;
 use throng_core::values::schema::{Attribute, AttributeOrigin, Schema};
 use throng_formats::FieldPath;
 use throng_formats::message::MessageDecoder;
 
-fn attributes<'s>(schema: &'s Schema, origin: &AttributeOrigin) -> impl Iterator<Item = (usize, &'s Attribute)> {
-    let attributes = schema.attributes.iter().enumerate().map(|(i, a)| (i, a.as_ref()));
-    attributes.filter(move |(_, attribute)| attribute.from == *origin)
-}
+/// Attributes in the messages of one topic, with their positions in a record.
+struct TopicAttributes(Vec<(usize, Attribute)>);
 
-fn wanted_fields(schema: &Schema, origin: &AttributeOrigin) -> Vec<PartField> {
-    let of = |(at, a): (usize, &Attribute)| PartField {
-        at,
-        name: format!("attribute {:?}", a.name),
-        field: FieldPath::for_attribute_path(a),
-        kind: Some(a.kind()),
-        optional: a.optional,
-    };
-    attributes(schema, origin).map(of).collect()
+impl TopicAttributes {
+    fn of(schema: &Schema, topic: &str) -> Self {
+        let attributes = schema.attributes.iter().enumerate();
+        Self(attributes.filter_map(|(at, attribute)| Some((at, attribute.in_topic(topic)?))).collect())
+    }
+
+    fn from(&self, origin: &AttributeOrigin) -> impl Iterator<Item = (usize, &Attribute)> {
+        self.0.iter().filter(move |(_, attribute)| attribute.from == *origin).map(|(at, attribute)| (*at, attribute))
+    }
+
+    fn wanted_fields(&self, origin: &AttributeOrigin) -> Vec<PartField> {
+        let of = |(at, a): (usize, &Attribute)| PartField {
+            at,
+            name: format!("attribute {:?}", a.name),
+            field: FieldPath::for_attribute_path(a),
+            kind: Some(a.kind()),
+            optional: a.optional,
+        };
+        self.from(origin).map(of).collect()
+    }
 }
 
 fn value(config: &Config, wanted: Vec<PartField>) -> MessagePartConfig<'_> {
@@ -49,39 +60,52 @@ fn key(config: &Config, wanted: Vec<PartField>) -> MessagePartConfig<'_> {
     }
 }
 
-/// Builds the decoder of messages.
+/// Decoder of the messages of one topic, and the filter of their records.
+pub type TopicDecoder = (Arc<MessageDecoder>, RowFilter);
+
+/// Builds the decoders of messages, one per source topic.
 ///
 /// # Errors
 /// Fails for problems of the configured files, and for attributes that do not fit the formats.
-pub fn message_decoder(
+pub fn message_decoders(
     config: &Config,
     schema: &Schema,
     file: &str,
     telemetry: &Telemetry,
-) -> Result<MessageDecoder, Vec<ConfigProblem>> {
+) -> Result<Vec<TopicDecoder>, Vec<ConfigProblem>> {
     let problems = problems(config, schema, file);
     if !problems.is_empty() {
         return Err(problems);
     }
     let lookup = schema_lookup(config, file, telemetry).map_err(|problem| vec![problem])?;
-    let decoder = |asked: &MessagePartConfig<'_>| {
-        asked.decoder(config, lookup.as_ref(), file, telemetry).map_err(|problem| vec![problem])
+    let topic_decoder = |topic: &String| -> Result<TopicDecoder, Vec<ConfigProblem>> {
+        let attributes = TopicAttributes::of(schema, topic);
+        let decoder = |asked: &MessagePartConfig<'_>| {
+            asked.decoder(config, lookup.as_ref(), file, telemetry).map_err(|problem| vec![problem])
+        };
+        let key = key(config, attributes.wanted_fields(&AttributeOrigin::Key));
+        let headers = attributes.0.iter().filter_map(|(at, a)| match &a.from {
+            AttributeOrigin::Header(name) => Some((name.clone(), *at)),
+            _ => None,
+        });
+        let from = |origin: &AttributeOrigin| attributes.from(origin).map(|(at, _)| at).collect();
+        let messages = MessageDecoder {
+            value: decoder(&value(config, attributes.wanted_fields(&AttributeOrigin::Value)))?,
+            key: (!key.wanted.is_empty()).then(|| decoder(&key)).transpose()?,
+            headers: headers.collect(),
+            max_header_bytes: codec_limits(config).0.max_record_bytes,
+            timestamps: from(&AttributeOrigin::Timestamp),
+            topics: from(&AttributeOrigin::Topic),
+        };
+        let filter = RowFilter::of(attributes.0.iter().map(|(at, attribute)| (*at, attribute)));
+        Ok((Arc::new(messages), filter))
     };
-    let key = key(config, wanted_fields(schema, &AttributeOrigin::Key));
-    let numbered = || schema.attributes.iter().enumerate();
-    let headers = numbered().filter_map(|(i, a)| match &a.from {
-        AttributeOrigin::Header(name) => Some((name.clone(), i)),
-        _ => None,
-    });
-    let from = |origin: &AttributeOrigin| attributes(schema, origin).map(|(i, _)| i).collect();
-    Ok(MessageDecoder {
-        value: decoder(&value(config, wanted_fields(schema, &AttributeOrigin::Value)))?,
-        key: (!key.wanted.is_empty()).then(|| decoder(&key)).transpose()?,
-        headers: headers.collect(),
-        max_header_bytes: codec_limits(config).0.max_record_bytes,
-        timestamps: from(&AttributeOrigin::Timestamp),
-        topics: from(&AttributeOrigin::Topic),
-    })
+    if schema.differs_by_topic() {
+        return config.source.topics.iter().map(topic_decoder).collect();
+    }
+    // A decoder caches writer schemas: topics share it.
+    let shared = config.source.topics.first().map(topic_decoder).transpose()?;
+    Ok(config.source.topics.iter().filter_map(|_| shared.clone()).collect())
 }
 
 /// Builds a decoder without a schema: value and key are one cell each.
@@ -111,24 +135,39 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProbl
     if config.source.kind == SourceKind::File {
         return file_problems(schema, file);
     }
-    let (value, key) = (
-        value(config, wanted_fields(schema, &AttributeOrigin::Value)),
-        key(config, wanted_fields(schema, &AttributeOrigin::Key)),
-    );
-    let mut found = Vec::new();
-    if key.format.is_one_value() && key.wanted.len() > 1 {
-        let message = format!(
-            "a text or number key is one value, but {} attributes of the schema are read from it",
-            key.wanted.len()
+    let mut found: Vec<ConfigProblem> = schema
+        .named_topics()
+        .filter(|(_, topic)| config.source.topics.iter().all(|read| read != topic))
+        .map(|(attribute, topic)| {
+            let message = format!("attribute {attribute:?} of the schema names topic {topic:?}, which is not read");
+            ConfigProblem::new(file, "source.topics", message, "add the topic, or correct its name in the schema")
+        })
+        .collect();
+    let topics = if schema.differs_by_topic() {
+        &config.source.topics[..]
+    } else {
+        config.source.topics.get(..1).unwrap_or_default()
+    };
+    for topic in topics {
+        let attributes = TopicAttributes::of(schema, topic);
+        let (value, key) = (
+            value(config, attributes.wanted_fields(&AttributeOrigin::Value)),
+            key(config, attributes.wanted_fields(&AttributeOrigin::Key)),
         );
-        found.push(ConfigProblem::new(
-            file,
-            "source.key_format",
-            message,
-            "set \"json\", \"avro\" or \"protobuf\", or keep one of them",
-        ));
+        if key.format.is_one_value() && key.wanted.len() > 1 {
+            let message = format!(
+                "a text or number key is one value, but {} attributes of the schema are read from it",
+                key.wanted.len()
+            );
+            found.push(ConfigProblem::new(
+                file,
+                "source.key_format",
+                message,
+                "set \"json\", \"avro\" or \"protobuf\", or keep one of them",
+            ));
+        }
+        found.extend([value, key].iter().flat_map(|asked| asked.problems(config, file)));
     }
-    found.extend([value, key].iter().flat_map(|asked| asked.problems(config, file)));
     found
 }
 

@@ -9,7 +9,7 @@ pub mod field_numbers;
 pub mod group_choice;
 pub mod memory_budget;
 pub mod message_decoders;
-mod message_parts;
+pub mod message_parts;
 pub mod needed_topics;
 pub mod nested_output;
 pub mod output_names;

@@ -53,7 +53,7 @@ pub fn compare_file(config: &Config, schema: &Schema, path: &Path) -> Result<Sch
     let (limits, unknown) = codec_limits(config);
     let format = config.source.format();
     let (file, columns) = (file_format(format, config.source.separator), fields(schema, format == RecordFormat::Csv));
-    let mut source = FileSource::open(path, file, &columns, limits, unknown)?;
+    let mut source = FileSource::open(path, file, &columns, limits, unknown)?.selecting(&schema.attributes);
     let width = schema.attributes.len();
     let (mut met, mut wrong, mut unreadable, mut records) = (vec![false; width], vec![0_u64; width], 0, 0);
     loop {

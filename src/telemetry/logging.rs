@@ -15,23 +15,30 @@ pub enum LoggingError {
     Format(String),
     #[error("log level `{0}` is unknown (set telemetry.log_level to error, warn, info, debug or trace)")]
     Level(String),
+    #[error("RUST_LOG: {0} (use directives such as throng=debug or librdkafka=debug)")]
+    Directives(String),
     #[error("logging is already initialised (initialise it once, at the start of the process)")]
     Twice,
 }
 
+/// Log target of the lines of librdkafka, which may quote message keys and host names: off by default.
+const CLIENT_TARGET: &str = "librdkafka";
+
 /// Starts logging to standard error. `format` is `text` or `json`; `level` applies to throng, other crates log from
-/// `warn` on.
+/// `warn` on. Directives in `RUST_LOG` are added, and override these.
 ///
 /// # Errors
 /// Fails for an unknown format or level, or a second call.
 pub fn init_logging(format: &str, level: &str) -> Result<(), LoggingError> {
     let own: LevelFilter = level.parse().map_err(|_| LoggingError::Level(level.into()))?;
     let others = own.min(LevelFilter::WARN);
+    let directives = std::env::var("RUST_LOG").unwrap_or_default();
     let filter = EnvFilter::builder()
         .with_default_directive(others.into())
-        .parse(format!("throng={own}"))
-        .map_err(|_| LoggingError::Level(level.into()))?;
-    let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
+        .parse(filter_directives(own, &directives))
+        .map_err(|error| LoggingError::Directives(error.to_string()))?;
+    let colours = std::io::IsTerminal::is_terminal(&std::io::stderr())
+        && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
@@ -43,6 +50,12 @@ pub fn init_logging(format: &str, level: &str) -> Result<(), LoggingError> {
         other => return Err(LoggingError::Format(other.into())),
     };
     begun.map_err(|_| LoggingError::Twice)
+}
+
+/// A level without a target in `given`, such as `debug`, applies to throng and replaces `own`.
+fn filter_directives(own: LevelFilter, given: &str) -> String {
+    let level = given.split(',').filter_map(|part| part.trim().parse::<LevelFilter>().ok()).next_back();
+    format!("throng={},{CLIENT_TARGET}=off,{given}", level.unwrap_or(own))
 }
 
 /// Returns true for the panic of `println!` on a broken pipe.
@@ -113,13 +126,28 @@ impl LogLimiter {
 
 #[cfg(test)]
 mod tests {
-    use super::{LOG_WINDOW_MS, LogDecision, LogLimiter, LoggingError, MAX_LINES_PER_WINDOW, init_logging};
+    use super::{
+        LOG_WINDOW_MS, LogDecision, LogLimiter, LoggingError, MAX_LINES_PER_WINDOW, filter_directives, init_logging,
+    };
     use proptest::prelude::*;
+    use tracing_subscriber::EnvFilter;
+    use tracing_subscriber::filter::LevelFilter;
 
     #[test]
     fn unknown_log_format_or_level_is_named() {
         assert!(matches!(init_logging("xml", "info"), Err(LoggingError::Format(f)) if f == "xml"));
         assert!(matches!(init_logging("text", "loud"), Err(LoggingError::Level(l)) if l == "loud"));
+    }
+
+    #[test]
+    fn given_directives_override_the_configured_level() {
+        let of = |given: &str| filter_directives(LevelFilter::INFO, given);
+        assert_eq!(of(""), "throng=info,librdkafka=off,");
+        assert_eq!(of("debug"), "throng=debug,librdkafka=off,debug");
+        assert_eq!(of("librdkafka=debug"), "throng=info,librdkafka=off,librdkafka=debug");
+        for directives in ["", "debug", "throng=trace", "librdkafka=debug,warn"].map(of) {
+            assert!(EnvFilter::builder().parse(&directives).is_ok(), "{directives}");
+        }
     }
 
     #[test]

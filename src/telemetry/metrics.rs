@@ -4,6 +4,7 @@ use super::labels::{
     AbortReason, BatchOutcome, Copied, CrowdSize, Direction, Label, Limit, MemoryPart, Outcome, PartitionChange,
     Picture, QidSize, ReloadOutcome, SchemaOutcome, Stage, Statistic, SuppressionReason, WrittenAs,
 };
+use super::process_figures::ProcessFigures;
 use super::reason::{RejectionReason, stage_of};
 use prometheus::core::Collector;
 use prometheus::{
@@ -23,6 +24,7 @@ pub(super) struct Metrics {
     pub source: Source,
     pub profiles: Profiles,
     pub memory: Memory,
+    pub process: Process,
     pub erasures: Erasures,
     pub series: Series,
     pub planning: Planning,
@@ -161,11 +163,19 @@ series! {
         state_recovery_seconds: gauge "throng_state_recovery_seconds",
             "Time that the last start took to read its state.";
         state_recovered_deltas: count "throng_state_recovered_deltas", "Batch deltas replayed at the last start.";
-        resident: count "throng_process_resident_memory_bytes", "Resident memory of the process.";
         part_limits: gauges<MemoryPart> "throng_memory_limit_bytes",
             "Share of process.memory_limit for each part of the memory; 0 without a limit.", "part";
         part_bytes: gauges<MemoryPart> "throng_memory_used_bytes",
             "Memory used by each part, including copies for searches, rounded and delayed; NaN for parts that are not measured.", "part";
+    }
+
+    /// Standard figures of the process.
+    Process {
+        started: gauge "process_start_time_seconds", "Unix time of the start of the process.";
+        processor_seconds: counter "process_cpu_seconds_total", "Processor time of the process, in whole seconds.";
+        open_files: count "process_open_fds", "Open file descriptors.";
+        max_files: count "process_max_fds", "Limit of open file descriptors.";
+        resident_bytes: count "process_resident_memory_bytes", "Resident memory of the process, rounded.";
     }
 
     /// Represented records and subjects, and rows of series.
@@ -244,7 +254,8 @@ series! {
         violations: counter "throng_verification_violations_total", "Fragments that verification refused.";
         limits: counters<Limit> "throng_limit_reached_total",
             "Times that a limit was reached; limits that depend on values count at most every ten minutes.", "limit";
-        ready: count "throng_ready", "1 while the daemon is ready.";
+        ready: count "throng_ready", "1 while the daemon is ready, also as a standby.";
+        standby: count "throng_standby", "1 while other instances of the group have all partitions.";
         reloads: counters<ReloadOutcome> "throng_reloads_total",
             "Reloads of the configuration, by outcome.", "outcome";
         reload_refused: count "throng_last_reload_refused",
@@ -253,6 +264,17 @@ series! {
             "Time of the last reload of the configuration; 0 if none since the start.";
         /// `privacy.k` of the active policy.
         k: count "throng_privacy_k", "Configured minimum class size (privacy.k), in distinct subjects.";
+    }
+}
+
+impl Process {
+    pub fn set(&self, figures: &ProcessFigures) {
+        self.started.set(figures.started);
+        // Scrapes may overlap.
+        self.processor_seconds.inc_by(figures.processor_seconds.saturating_sub(self.processor_seconds.get()));
+        self.open_files.set(clamped(figures.open_files));
+        self.max_files.set(clamped(figures.max_files));
+        self.resident_bytes.set(clamped(figures.resident_bytes));
     }
 }
 
@@ -288,6 +310,7 @@ impl Metrics {
             source: Source::new(&shelf),
             profiles: Profiles::new(&shelf),
             memory,
+            process: Process::new(&shelf),
             erasures: Erasures::new(&shelf),
             series: Series::new(&shelf),
             planning: Planning::new(&shelf),

@@ -14,6 +14,7 @@ mod labels;
 mod logging;
 mod metrics;
 mod plan_events;
+mod process_figures;
 mod reason;
 mod report;
 mod series_events;

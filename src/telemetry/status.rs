@@ -1,10 +1,11 @@
 //! State that events write and the HTTP pages read.
 
-use super::figure_rounding::{FigureRounding, RoundingDraws, round_count};
+use super::figure_rounding::{FigureRounding, RoundingDraws};
 use super::history::{HistoryPoint, SecondsHistory};
 use super::labels::{CountsByLabel, MemoryPart, Outcome, ReloadOutcome, SuppressionReason, WrittenAs};
 use super::logging::{LogDecision, LogLimiter};
 use super::metrics::{Metrics, clamped};
+use super::process_figures::{ProcessFigures, rounded_resident_bytes};
 use super::reason::RejectionReason;
 use super::report::{BatchReport, RecordShare, RecordTotals, RepresentedShare, SeriesPublished};
 use crate::html::series_chart::SeriesCharts;
@@ -21,6 +22,8 @@ use throng_kafka::refusal::SecurityRefusal;
 pub struct Readiness {
     /// Partitions are assigned, or the file is open.
     pub assignment: bool,
+    /// The group has assigned every partition to other instances. A standby is ready to take over.
+    pub standby: bool,
     /// The record schema is loaded.
     pub schema: bool,
     /// A broker responds; always true for files.
@@ -39,7 +42,7 @@ impl Readiness {
         let conditions = [
             (self.schema, "the record schema is not loaded"),
             (self.broker, "no broker answers"),
-            (self.assignment, "no partition is assigned"),
+            (self.assignment || self.standby, "no partition is assigned"),
             (!self.registry_waited_for, "records wait for a schema registry that does not answer"),
             (!self.state_failed, "the disk of the state directory does not answer, or has failed"),
         ];
@@ -269,7 +272,8 @@ impl Telemetry {
         let board = self.board();
         let metrics = self.metrics();
         metrics.health.ready.set(i64::from(board.readiness.reasons().is_empty()));
-        metrics.memory.resident.set(clamped(rounded_resident_bytes().unwrap_or_default()));
+        metrics.health.standby.set(i64::from(board.readiness.standby));
+        metrics.process.set(&ProcessFigures::read());
         metrics.render()
     }
 
@@ -441,11 +445,6 @@ impl Telemetry {
     }
 }
 
-/// Rounds to two digits and at least 16 MiB, to hide a table that doubles for one value.
-fn rounded_resident_bytes() -> Option<u64> {
-    resident_bytes().map(|bytes| round_count(bytes, 16 << 20, 0.5))
-}
-
 /// Returns records consumed and released per second, over ten seconds.
 fn rates(history: &[HistoryPoint]) -> (f64, f64) {
     let recent = &history[history.len().saturating_sub(10)..];
@@ -503,29 +502,5 @@ impl TelemetryState {
         self.history.record(second, &shown);
         self.last = Some(shown);
         self.exact = Some(report.clone());
-    }
-}
-
-fn resident_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    parse_resident_bytes(&status)
-}
-
-fn parse_resident_bytes(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    line.trim().strip_suffix("kB")?.trim_end().parse::<u64>().ok()?.checked_mul(1024)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{parse_resident_bytes, resident_bytes};
-
-    #[test]
-    fn resident_memory_is_read_from_proc_status() {
-        assert_eq!(parse_resident_bytes("Name:\tx\nVmRSS:\t   12 kB\nThreads:\t1\n"), Some(12 * 1024));
-        assert_eq!(parse_resident_bytes("Name:\tx\n"), None);
-        if cfg!(target_os = "linux") {
-            assert!(resident_bytes().is_some_and(|bytes| bytes > 1 << 20));
-        }
     }
 }

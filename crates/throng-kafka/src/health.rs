@@ -11,6 +11,8 @@ pub struct ConsumerHealth {
     pub reachable: AtomicBool,
     /// True while partitions are assigned.
     pub assigned: AtomicBool,
+    /// True if the group has assigned no partition to this member: others have all of them.
+    pub standby: AtomicBool,
     /// Lag of the assigned partitions, in records; negative if unknown.
     pub lag: AtomicI64,
     /// True if a partition was given up without an acknowledgement.

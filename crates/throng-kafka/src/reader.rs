@@ -21,6 +21,7 @@ use throng_core::stream::release_sink::RejectedRecord;
 use throng_core::stream::subject_share::SubjectShare;
 use throng_core::values::raw_batch::RecordPosition;
 use throng_core::values::rejection::RejectionReason;
+use throng_core::values::row_filter::RowFilter;
 use throng_core::values::schema::SubjectAttribute;
 use throng_formats::message::{self, DecodeFailure, MessageDecoder};
 
@@ -51,8 +52,8 @@ pub struct SourceTopicReader {
     pub consumer: Arc<SubscribedConsumer>,
     /// Cluster, for errors.
     pub cluster: KafkaCluster,
-    /// Decoder of messages.
-    pub messages: MessageDecoder,
+    /// Decoders of messages and filters of their records, by topic.
+    pub messages: Vec<(Arc<MessageDecoder>, RowFilter)>,
     /// Number of attributes per record.
     pub width: usize,
     /// Limits of a batch.
@@ -276,7 +277,7 @@ impl SourceTopicReader {
         let appended = message.timestamp().to_millis();
         batch.oldest_ms = batch.oldest_ms.into_iter().chain(appended).min();
         let Some(decoded) = decoded else {
-            *batch.tombstones.entry(place).or_default() += 1;
+            batch.count_dropped(place, 1);
             return FetchOutcome::AddedToBatch;
         };
         let refused = batch.raw.take_refused().into_iter();
@@ -291,7 +292,11 @@ impl SourceTopicReader {
             Err(DecodeFailure::Rejected { reason, attribute }) => {
                 batch.rejected.push(RejectedRecord { coordinate, reason, attribute });
             }
-            _ => filling.share.admit(batch, mark, place, bytes),
+            _ => {
+                let unselected = self.messages[usize::from(place.0)].1.remove_rows(&mut batch.raw, mark);
+                batch.count_dropped(place, unselected);
+                filling.share.admit(batch, mark, place, bytes);
+            }
         }
         if let Some(start) = timed {
             batch.decode_seconds += start.elapsed().as_secs_f64() * 64.0;
@@ -306,9 +311,10 @@ impl SourceTopicReader {
         coordinate: RecordPosition,
         filling: &mut OpenBatch,
     ) -> Result<(), DecodeFailure> {
+        let (messages, _) = &self.messages[usize::from(coordinate.topic)];
         let headers: Vec<(&str, Option<&[u8]>)> = match message.headers() {
             // rdkafka panics on a header name that is not UTF-8.
-            Some(headers) if self.messages.wants_headers() => {
+            Some(headers) if messages.wants_headers() => {
                 let named = || headers.iter().map(|h| (h.key, h.value)).collect();
                 catch_unwind(AssertUnwindSafe(named)).map_err(|_| RejectionReason::NotUtf8)?
             }
@@ -321,7 +327,7 @@ impl SourceTopicReader {
             headers: &headers,
             timestamp_ms: message.timestamp().to_millis(),
         };
-        self.messages.decode(&read, coordinate, &mut filling.batch.raw)
+        messages.decode(&read, coordinate, &mut filling.batch.raw)
     }
 
     fn handle_client_error(&self, error: KafkaError) -> Result<(), KafkaFailure> {

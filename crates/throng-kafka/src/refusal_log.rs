@@ -9,6 +9,7 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use throng_core::printable::printable;
 
 /// A client repeats its errors after 30 s.
 const REFUSAL_LIFETIME: Duration = Duration::from_secs(60);
@@ -81,12 +82,28 @@ impl RefusalLog {
     }
 }
 
+/// Passes a line of librdkafka to the log target `librdkafka`, which is off by default: the lines may quote keys, host
+/// names and settings.
+pub(super) fn pass_log_line(level: RDKafkaLogLevel, facility: &str, message: &str) {
+    let line = printable(&format!("{facility}: {message}"));
+    match level {
+        RDKafkaLogLevel::Emerg | RDKafkaLogLevel::Alert | RDKafkaLogLevel::Critical | RDKafkaLogLevel::Error => {
+            tracing::error!(target: "librdkafka", "{line}");
+        }
+        RDKafkaLogLevel::Warning => tracing::warn!(target: "librdkafka", "{line}"),
+        RDKafkaLogLevel::Notice | RDKafkaLogLevel::Info => tracing::info!(target: "librdkafka", "{line}"),
+        RDKafkaLogLevel::Debug => tracing::debug!(target: "librdkafka", "{line}"),
+    }
+}
+
 /// Client context that only records refusals.
 #[derive(Clone, Debug)]
 pub struct QueryContext(pub Arc<RefusalLog>);
 
 impl ClientContext for QueryContext {
-    fn log(&self, _level: RDKafkaLogLevel, _facility: &str, _message: &str) {}
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        pass_log_line(level, facility, message);
+    }
 
     fn error(&self, error: KafkaError, reason: &str) {
         self.0.classify_error(&error, reason);

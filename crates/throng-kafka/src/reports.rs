@@ -1,6 +1,6 @@
 //! Producer callbacks that detect a failed transaction.
 
-use super::refusal_log::RefusalLog;
+use super::refusal_log::{RefusalLog, pass_log_line};
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
@@ -42,8 +42,8 @@ impl ProducerReports {
 }
 
 impl ClientContext for ProducerReports {
-    /// The lines may quote keys, hosts and settings.
-    fn log(&self, _level: RDKafkaLogLevel, facility: &str, message: &str) {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
+        pass_log_line(level, facility, message);
         if message.contains("Topic authorization failed") {
             self.note_denied(|topic| message.contains(&format!("\"{topic}\"")));
         }

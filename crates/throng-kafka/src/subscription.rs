@@ -4,7 +4,7 @@ use super::connection::{KafkaCluster, KafkaFailure};
 use super::health::ConsumerHealth;
 use super::managed_client::{ManagedClient, member_id};
 use super::paused::PausedPartitions;
-use super::refusal_log::RefusalLog;
+use super::refusal_log::{RefusalLog, pass_log_line};
 use crossbeam_channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender};
 use rdkafka::Statistics;
 use rdkafka::client::ClientContext;
@@ -234,8 +234,8 @@ impl ClientContext for ConsumerCallbacks {
         }
     }
 
-    fn log(&self, _level: rdkafka::config::RDKafkaLogLevel, _facility: &str, _message: &str) {
-        // Log lines may quote keys, hosts and settings.
+    fn log(&self, level: rdkafka::config::RDKafkaLogLevel, facility: &str, message: &str) {
+        pass_log_line(level, facility, message);
     }
 }
 
@@ -285,6 +285,8 @@ impl ConsumerContext for ConsumerCallbacks {
         }
         let assigned = consumer.assignment().map_or(0, |a| a.count());
         self.health.assigned.store(assigned > 0, Ordering::Relaxed);
+        let is_standby = assigned == 0 && matches!(rebalance, Rebalance::Assign(_));
+        self.health.standby.store(is_standby, Ordering::Relaxed);
         self.changed.store(true, Ordering::Release);
         let mut places: Vec<InputPartition> = left.into_iter().filter(|place| !gone.contains(place)).collect();
         if let Rebalance::Assign(list) = rebalance {

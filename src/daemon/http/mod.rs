@@ -123,9 +123,11 @@ async fn metrics(State(telemetry): State<Telemetry>) -> impl IntoResponse {
 }
 
 async fn ready(State(telemetry): State<Telemetry>) -> (StatusCode, String) {
-    let reasons = telemetry.readiness().reasons();
+    let readiness = telemetry.readiness();
+    let reasons = readiness.reasons();
     if reasons.is_empty() {
-        return (StatusCode::OK, "ready\n".into());
+        let standby = if readiness.standby { "standby: other instances have all partitions\n" } else { "" };
+        return (StatusCode::OK, format!("ready\n{standby}"));
     }
     (StatusCode::SERVICE_UNAVAILABLE, reasons.join("\n") + "\n")
 }

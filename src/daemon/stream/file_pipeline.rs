@@ -263,7 +263,7 @@ fn open_source(
     };
     let source = match opened {
         Err(error) if error.is_stop() => return Ok(None),
-        source => source?,
+        source => source?.selecting(&schema.attributes),
     };
     let mut absent = source.absent_attributes();
     absent.retain(|a| schema.attributes[*a].from.join().is_none());

@@ -147,9 +147,7 @@ impl FileReader<'_> {
                 reason,
                 attribute: None,
             }));
-            if outcome.tombstones > 0 {
-                *batch.tombstones.entry(FILE_PARTITION).or_default() += outcome.tombstones;
-            }
+            batch.count_dropped(FILE_PARTITION, outcome.tombstones);
             self.watcher.bytes_read(source.position().bytes);
             if outcome.stopped || outcome.end {
                 break true;

@@ -20,7 +20,7 @@ use crate::daemon::state::records::BatchIntent;
 use crate::start::checked_config::CheckedConfig;
 use crate::start::clusters::clusters;
 use crate::start::memory_budget::batch_limits;
-use crate::start::message_decoders::message_decoder;
+use crate::start::message_decoders::message_decoders;
 use crate::start::run_findings::RunFinding;
 use crate::start::schema_registration::register;
 use crate::telemetry::{SourceLost, SourceRefused, Telemetry};
@@ -240,8 +240,10 @@ impl KafkaPipeline<'_> {
             let refused = heard.iter().flatten().next().map(|refusal: &ConnectionRefusal| refusal.label());
             let (reachable, assigned) =
                 (health.reachable.load(Ordering::Relaxed), health.assigned.load(Ordering::Relaxed));
+            let standby = self.health.standby.load(Ordering::Relaxed);
             telemetry.set_readiness(|r| {
                 r.broker = reachable;
+                r.standby = standby;
                 r.assignment = assigned;
                 r.refused = refused;
             });
@@ -331,7 +333,7 @@ impl KafkaPipeline<'_> {
         let reader = SourceTopicReader {
             consumer,
             cluster: cluster.clone(),
-            messages: message_decoder(config, schema, file, telemetry).map_err(RunError::Configuration)?,
+            messages: message_decoders(config, schema, file, telemetry).map_err(RunError::Configuration)?,
             width: schema.attributes.len(),
             closing: batch_limits(config, schema),
             contributions,

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::file_listing::{files_after, files_or_self, names_several_files};
@@ -14,6 +15,8 @@ use super::{FileFormat, FileReadSettings, NextRecord, SourceError, StopFlag};
 use crate::telemetry::RejectionReason;
 use throng_core::stream::input_batch::LongRows;
 use throng_core::values::raw_batch::{RawBatch, RecordPosition};
+use throng_core::values::row_filter::RowFilter;
+use throng_core::values::schema::Attribute;
 use throng_formats::{DecodeLimits, FieldPath, UnknownCellPolicy};
 
 /// Result of one call of [`FileSource::read`].
@@ -23,7 +26,7 @@ pub struct ReadOutcome {
     pub records: u64,
     /// Bytes of the text; for Parquet of the cells.
     pub bytes: u64,
-    /// Dropped deletion markers (NDJSON `null`).
+    /// Dropped deletion markers (NDJSON `null`), and records that the schema does not select.
     pub tombstones: u64,
     /// True at the end of the last file.
     pub end: bool,
@@ -55,9 +58,17 @@ pub struct FileSource {
     long: Option<LongRows>,
     names: Vec<String>,
     at_most: usize,
+    filter: RowFilter,
 }
 
 impl FileSource {
+    /// Drops the records that `attributes` do not select (`only`); they count as tombstones.
+    #[must_use]
+    pub fn selecting(mut self, attributes: &[Arc<Attribute>]) -> Self {
+        self.filter = RowFilter::of(attributes.iter().map(AsRef::as_ref).enumerate());
+        self
+    }
+
     /// Opens a file, a directory, a pattern, or `-` for standard input. Byte positions refer to the decompressed text.
     ///
     /// # Errors
@@ -112,6 +123,7 @@ impl FileSource {
             long: None,
             names,
             at_most,
+            filter: RowFilter::default(),
         }
     }
 
@@ -221,7 +233,7 @@ impl FileSource {
             }
             let offset = i64::try_from(self.records).unwrap_or(i64::MAX);
             let coordinate = RecordPosition { topic: 0, partition: 0, offset, element: 0 };
-            let rows = batch.rows();
+            let mark = batch.mark();
             let (next, bytes) = match self.reader.next(&self.file, coordinate, batch) {
                 Err(error) if error.is_stop() => {
                     outcome.stopped = true;
@@ -242,8 +254,9 @@ impl FileSource {
                 }
                 NextRecord::Record => {
                     let refused = batch.take_refused();
-                    records = (batch.rows() - rows + refused.len()) as u64;
+                    records = (batch.rows() - mark.rows() + refused.len()) as u64;
                     rejected.extend(refused);
+                    outcome.tombstones += self.filter.remove_rows(batch, mark);
                 }
                 NextRecord::Rejected(rejection) => rejected.push((coordinate, rejection)),
                 NextRecord::Tombstone => outcome.tombstones += 1,

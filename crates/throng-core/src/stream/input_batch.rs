@@ -92,7 +92,7 @@ pub struct InputBatch {
     pub raw: RawBatch,
     /// Undecodable records.
     pub rejected: Vec<RejectedRecord>,
-    /// Null payloads per partition, dropped with their keys.
+    /// Dropped records per partition: null payloads, with their keys, and records that the schema does not select.
     pub tombstones: BTreeMap<InputPartition, u64>,
     /// Offset range `[from, to)` per partition.
     pub ranges: OffsetRanges,
@@ -157,7 +157,14 @@ impl InputBatch {
         self.ranges.is_empty()
     }
 
-    /// Counts null payloads.
+    /// Adds dropped records of a partition.
+    pub fn count_dropped(&mut self, place: InputPartition, records: u64) {
+        if records > 0 {
+            *self.tombstones.entry(place).or_default() += records;
+        }
+    }
+
+    /// Counts null payloads and unselected records.
     pub fn tombstones(&self) -> u64 {
         self.tombstones.values().sum()
     }

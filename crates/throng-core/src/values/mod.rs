@@ -18,6 +18,7 @@ pub mod record_numbers;
 pub mod record_window;
 pub mod rejection;
 pub mod resolved_times;
+pub mod row_filter;
 pub mod schema;
 pub mod sealer;
 pub mod spelling;

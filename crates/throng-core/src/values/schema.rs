@@ -4,13 +4,17 @@ mod attribute;
 mod attribute_keys;
 mod described;
 mod hierarchy_table;
+mod message_selection;
 mod read;
 #[cfg(test)]
 mod tests;
 
 pub use crate::values::canonical::{AttributeType, CellError, MissingSpellings, Rounding, ValueTyping};
 pub use crate::values::table_reader::{SchemaError, SchemaProblem};
-pub use attribute::{Attribute, AttributeOrigin, AttributePlace, AttributeTreatment, ChangeFrequency, Role, segments};
+pub use attribute::{
+    Attribute, AttributeOrigin, AttributePlace, AttributeTreatment, ChangeFrequency, MessageSelection, Role,
+    TopicPlace, segments,
+};
 pub use described::{json_schema, reference_markdown};
 
 use crate::values::hierarchy::Hierarchy;
@@ -45,6 +49,20 @@ impl Schema {
     /// Returns the subject attribute.
     pub fn subject_attribute(&self) -> Option<SubjectAttribute> {
         self.subject.map(|position| SubjectAttribute { position, attribute: Arc::clone(&self.attributes[position]) })
+    }
+
+    /// Returns true if attributes differ between topics.
+    pub fn differs_by_topic(&self) -> bool {
+        let differs = |a: &Arc<Attribute>| !a.selection.topics.is_empty() || !a.selection.places.is_empty();
+        self.attributes.iter().any(differs)
+    }
+
+    /// Returns the topics that attributes name, with the attribute.
+    pub fn named_topics(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.attributes.iter().flat_map(|a| {
+            let places = a.selection.places.iter().map(|place| &place.topic);
+            a.selection.topics.iter().chain(places).map(|topic| (a.name.as_str(), topic.as_str()))
+        })
     }
 
     /// Returns warnings about repeated hierarchy rows.
@@ -131,6 +149,9 @@ impl Schema {
             }
             if let Some(conversion) = attribute.typing.conversion {
                 add(&format!("{conversion:?}"));
+            }
+            if attribute.selection != MessageSelection::default() {
+                add(&format!("{:?}", attribute.selection));
             }
         }
         hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()

@@ -164,6 +164,28 @@ pub enum AttributePlace {
     Pointer(String),
 }
 
+/// Place of an attribute in the messages of one topic.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicPlace {
+    /// Topic.
+    pub topic: String,
+    /// JSON pointer in its messages.
+    pub place: AttributePlace,
+    /// Pointer segments before the element of an exploded array.
+    pub elements: Option<usize>,
+}
+
+/// Messages that have an attribute, and values that a record must have to be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MessageSelection {
+    /// Topics with the attribute; empty for all.
+    pub topics: Vec<String>,
+    /// Topics in which the attribute is at another place.
+    pub places: Vec<TopicPlace>,
+    /// Values of records that are read, as spelled; empty for all records.
+    pub only: Vec<String>,
+}
+
 /// Attribute of a schema.
 #[derive(Clone, Debug)]
 pub struct Attribute {
@@ -193,12 +215,28 @@ pub struct Attribute {
     pub treatment: AttributeTreatment,
     /// Accepts writer schemas without this field.
     pub optional: bool,
+    /// Messages and records with this attribute.
+    pub selection: MessageSelection,
 }
 
 impl Attribute {
     /// Returns the data type.
     pub fn kind(&self) -> AttributeType {
         self.typing.kind
+    }
+
+    /// Returns the attribute as it is in the messages of `topic`, `None` if they do not have it.
+    pub fn in_topic(&self, topic: &str) -> Option<Self> {
+        let MessageSelection { topics, places, .. } = &self.selection;
+        if !topics.is_empty() && !topics.iter().any(|listed| listed == topic) {
+            return None;
+        }
+        let mut attribute = self.clone();
+        if let Some(other) = places.iter().find(|place| place.topic == topic) {
+            attribute.place = other.place.clone();
+            attribute.elements = other.elements;
+        }
+        Some(attribute)
     }
 
     /// Returns the attribute with canonical texts as input.

@@ -8,7 +8,7 @@ use crate::values::table_reader::TableReader;
 use crate::values::time_zone::NamedZone;
 use crate::values::units::Conversion;
 
-fn is_pointer(pointer: &str) -> bool {
+pub(super) fn is_pointer(pointer: &str) -> bool {
     let escaped = pointer.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
     escaped && (pointer.is_empty() || pointer.starts_with('/'))
 }
@@ -17,7 +17,7 @@ fn has_star(pointer: &str) -> bool {
     pointer.split('/').skip(1).any(|segment| segment == "*")
 }
 
-const INVALID_POINTER: &str = "not a JSON pointer: it must start with / and escape ~ as ~0 and / as ~1";
+pub(super) const INVALID_POINTER: &str = "not a JSON pointer: it must start with / and escape ~ as ~0 and / as ~1";
 
 pub(super) fn read_explode(keys: &mut TableReader<'_>) -> Option<String> {
     let pointer: String = keys.optional("explode")?;
@@ -38,6 +38,7 @@ const MISPLACED_STAR: &str =
 /// Returns the number of segments of `explode`, if `place` continues with its elements.
 pub(super) fn element_depth(
     keys: &mut TableReader<'_>,
+    key: &str,
     place: Option<&AttributePlace>,
     from: &AttributeOrigin,
     explode: Option<&str>,
@@ -48,17 +49,17 @@ pub(super) fn element_depth(
         && (rest.is_empty() || rest.starts_with('/'))
     {
         if has_star(rest) {
-            keys.problem("pointer", MISPLACED_STAR);
+            keys.problem(key, MISPLACED_STAR);
         }
         return Some(segments(array).len());
     }
     if matches!(place, AttributePlace::Pointer(pointer) if has_star(pointer)) {
-        keys.problem("pointer", MISPLACED_STAR);
+        keys.problem(key, MISPLACED_STAR);
         return None;
     }
     if array.is_empty() {
         keys.problem(
-            "pointer",
+            key,
             "the message is an array (explode = \"\"): start the pointer with /*, which means each element",
         );
     }

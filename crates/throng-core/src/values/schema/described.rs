@@ -14,6 +14,11 @@ impl KeyShape {
         let (words, schema) = match self {
             Self::Text => ("text", json!({"type": "string", "minLength": 1})),
             Self::Texts => ("a list of texts", json!({"type": "array", "items": {"type": "string"}})),
+            Self::Names => ("a list of texts", list(&json!({"type": "string"}))),
+            Self::Pointers => {
+                let pointer = json!({"type": "string", "pattern": "^(/([^~]|~[01])*)+$"});
+                ("a table of JSON pointers by topic", json!({"type": "object", "additionalProperties": pointer}))
+            }
             Self::Pointer => ("a JSON pointer", json!({"type": "string", "pattern": "^(/([^~]|~[01])*)?$"})),
             Self::Origin => {
                 let pattern = "^(value|key|timestamp|topic|header:.+|join:.+)$";
@@ -110,6 +115,8 @@ fn key_rules() -> Vec<Json> {
         "then": where_from("^key$"),
     }));
     rules.push(json!({"if": where_from("^(timestamp|topic|header:)"), "then": neither(&["column", "pointer"])}));
+    rules.push(json!({"if": where_from("^(timestamp|topic|header:)"), "then": neither(&["pointers"])}));
+    rules.push(json!({"if": where_from("^join:"), "then": neither(&["topics", "pointers", "only"])}));
     rules.push(json!({
         "if": where_from("^timestamp$"),
         "then": {"allOf": [of_types(TEMPORAL), neither(&["format", "epoch", "zone"])]},
@@ -117,7 +124,7 @@ fn key_rules() -> Vec<Json> {
     rules.push(json!({
         "if": {"required": ["role"], "properties": {"role": {"const": "subject"}}},
         "then": {"allOf": [
-            neither(&["to", "scale", "offset"]),
+            neither(&["to", "scale", "offset", "topics"]),
             {"properties": {"optional": {"const": false}, "from": {"not": {"pattern": "^join:"}}}},
         ]},
     }));

@@ -7,6 +7,7 @@ use super::Schema;
 use super::attribute::{Attribute, AttributeTreatment, ChangeFrequency, Role};
 use super::attribute_keys::{self, element_depth, read_explode, read_origin, read_place, read_unit};
 use super::hierarchy_table::read_hierarchy;
+use super::message_selection::{read_selection, share_place};
 use crate::values::canonical::{AttributeType, MissingSpellings, Rounding, ValueTyping};
 use crate::values::date_formats::{DateFormats, TimeBase, TimeOffset};
 use crate::values::hierarchy::Hierarchy;
@@ -125,7 +126,7 @@ fn check_attributes(attributes: &[Arc<Attribute>], file: &str, problems: &mut Ve
         if earlier.iter().any(|a| a.name == attribute.name) {
             report(&attribute.name, "this name is used twice: names must differ".into());
         }
-        if earlier.iter().any(|a| a.from == attribute.from && a.segments() == attribute.segments()) {
+        if earlier.iter().any(|a| share_place(a, attribute)) {
             report(&attribute.name, "another attribute reads the same place: remove one".into());
         }
         if let Some(base) = &attribute.base
@@ -242,7 +243,7 @@ fn read_attribute(
     let name = read_name(&mut keys);
     let from = read_origin(&mut keys);
     let place = read_place(&mut keys, name.as_deref(), &from);
-    let elements = element_depth(&mut keys, place.as_ref(), &from, explode);
+    let elements = element_depth(&mut keys, "pointer", place.as_ref(), &from, explode);
     let kind: Option<AttributeType> = keys.required("type");
     let role: Role = keys.optional("role").unwrap_or(Role::Quasi);
     let (unit, conversion) = read_unit(&mut keys, kind, role);
@@ -279,6 +280,7 @@ fn read_attribute(
     if optional && role == Role::Subject {
         keys.problem("optional", "a record without a subject is not counted: remove the key");
     }
+    let selection = read_selection(&mut keys, role, &from, explode);
     keys.finish();
     if problems.len() > before {
         return None;
@@ -298,6 +300,7 @@ fn read_attribute(
         changes,
         treatment,
         optional,
+        selection,
     })
 }
 

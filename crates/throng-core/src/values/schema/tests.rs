@@ -324,3 +324,40 @@ fn element_attributes_are_found_by_pointer() {
     let problems = Schema::parse(&nobody, "s.toml", Path::new("")).expect_err("a problem").problems;
     assert_eq!(problems[0].place, "explode", "{problems:?}");
 }
+
+#[test]
+fn attribute_is_elsewhere_or_missing_by_topic() {
+    let text = |more: &str| {
+        format!(
+            "name = \"t\"\n[[attribute]]\nname = \"person\"\ntype = \"string\"\nrole = \"subject\"\n\
+             [[attribute]]\nname = \"v\"\npointer = \"/v\"\ntype = \"integer\"\n{more}\n"
+        )
+    };
+    let read = |more: &str| Schema::parse(&text(more), "s.toml", Path::new(""));
+    let schema = read("topics = [\"a\", \"b\"]\npointers = { b = \"/w/x\" }\nonly = [\"1\"]").expect("a schema");
+    let v = &schema.attributes[1];
+    assert_eq!(v.in_topic("a").expect("in a").segments(), ["v"]);
+    assert_eq!(v.in_topic("b").expect("in b").segments(), ["w", "x"]);
+    assert!(v.in_topic("c").is_none() && schema.attributes[0].in_topic("c").is_some());
+    assert!(schema.differs_by_topic());
+    assert_eq!(schema.named_topics().collect::<Vec<_>>(), [("v", "a"), ("v", "b"), ("v", "b")]);
+    assert_ne!(schema.fingerprint(), read("").expect("a schema").fingerprint());
+    assert!(read("topics = [\"a\"]\npointers = { b = \"/w\" }").is_err(), "b is not a topic of it");
+}
+
+#[test]
+fn attributes_share_a_place_only_in_one_topic() {
+    let two = |one: &str, other: &str| {
+        let attribute = |name: &str, keys: &str| {
+            format!("[[attribute]]\nname = \"{name}\"\npointer = \"/v\"\ntype = \"integer\"\n{keys}\n")
+        };
+        let text = format!("name = \"t\"\n{}{}", attribute("one", one), attribute("other", other));
+        Schema::parse(&text, "s.toml", Path::new("")).is_ok()
+    };
+    assert!(!two("", ""));
+    assert!(two("topics = [\"a\"]", "topics = [\"b\"]"));
+    assert!(!two("topics = [\"a\", \"b\"]", "topics = [\"b\"]"));
+    assert!(!two("topics = [\"a\"]", ""), "the other is in all topics");
+    assert!(two("topics = [\"a\"]", "pointers = { a = \"/w\" }"), "elsewhere in the shared topic");
+    assert!(!two("topics = [\"a\"]\npointers = { a = \"/w\" }", "pointers = { a = \"/w\" }"));
+}

@@ -5,7 +5,9 @@ pub(super) type NamedChoice = (&'static str, &'static str);
 pub(super) enum KeyShape {
     Text,
     Texts,
+    Names,
     Pointer,
+    Pointers,
     Origin,
     Boolean,
     Factor,
@@ -135,6 +137,26 @@ pub(super) const ATTRIBUTE: &[SchemaKey] = &[
          timestamps and topics are read as a whole, without `column` and `pointer`; a message timestamp is already a \
          time, without `format` and `epoch`.",
         "\"key\"",
+    ),
+    optional_key(
+        "topics",
+        KeyShape::Names,
+        "Topics whose messages have the attribute; all topics by default. In records of other topics the cell is \
+         missing. Not allowed for the subject.",
+        "[\"connect_fitbit_intraday_steps\"]",
+    ),
+    optional_key(
+        "pointers",
+        KeyShape::Pointers,
+        "Locations in topics in which the attribute is elsewhere: topic and JSON pointer.",
+        "{ \"android_phone_steps\" = \"/value/count\" }",
+    ),
+    optional_key(
+        "only",
+        KeyShape::Names,
+        "Values of the records that are read, as spelled in the record. Records with another value, or without one, \
+         are dropped and counted as such.",
+        "[\"8867-4\"]",
     ),
     optional_key(
         "optional",
