@@ -179,14 +179,16 @@ impl RawBatch {
             self.coordinates.push(coordinate);
             for (at, cell) in row.iter().enumerate() {
                 let repeats = cell.kind != 0 && before.is_some_and(|before| before[at] == *cell);
-                let moved = if repeats {
+                let moved = if cell.kind == 0 {
+                    ABSENT
+                } else if repeats {
                     self.repeated += u64::from(cell.len);
                     self.cells[above + at]
                 } else {
                     let start = u32::try_from(self.arena.len()).expect("a batch is bounded far below 4 GiB");
-                    let from = cell.start as usize - if cell.kind == 0 { 0 } else { mark.arena };
+                    let from = cell.start as usize - mark.arena;
                     self.arena.push_str(&tail[from..from + cell.len as usize]);
-                    CellDescriptor { start: if cell.kind == 0 { 0 } else { start }, ..*cell }
+                    CellDescriptor { start, ..*cell }
                 };
                 self.cells.push(moved);
             }
