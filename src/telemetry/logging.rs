@@ -54,7 +54,9 @@ pub fn init_logging(format: &str, level: &str) -> Result<(), LoggingError> {
 
 /// A level without a target in `given`, such as `debug`, applies to throng and replaces `own`.
 fn filter_directives(own: LevelFilter, given: &str) -> String {
-    let level = given.split(',').filter_map(|part| part.trim().parse::<LevelFilter>().ok()).next_back();
+    // The empty text is a level for the parser.
+    let parts = given.split(',').map(str::trim).filter(|part| !part.is_empty());
+    let level = parts.filter_map(|part| part.parse::<LevelFilter>().ok()).next_back();
     format!("throng={},{CLIENT_TARGET}=off,{given}", level.unwrap_or(own))
 }
 
