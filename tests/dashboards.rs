@@ -110,7 +110,7 @@ fn names(expression: &str) -> (BTreeSet<String>, BTreeSet<String>) {
         Some((here, token))
     }) {
         let after = unquoted[at + token.len()..].trim_start();
-        if token.starts_with("throng_") || token.starts_with("throng:") {
+        if ["throng_", "throng:", "process_"].iter().any(|start| token.starts_with(start)) {
             metrics.insert(family_of(token).to_owned());
         } else if after.starts_with('=') || after.starts_with("!=") {
             labels.insert(token.to_owned());
