@@ -200,7 +200,9 @@ impl Process {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        panic!("it did not come to pass that {what}: {last:?}");
+        let state = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+        let state = state.lines().find(|line| line.starts_with("State")).unwrap_or("no process").to_owned();
+        panic!("it did not come to pass that {what}: {last:?}, {state}, readiness {:?}", self.get("/readyz"));
     }
 
     pub fn ends_within(&mut self, time: Duration) -> bool {
