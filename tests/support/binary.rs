@@ -7,6 +7,7 @@ use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -133,8 +134,32 @@ pub struct Process {
     child: Child,
     port: u16,
     pub token: Option<String>,
-    stdout: JoinHandle<Vec<u8>>,
-    stderr: JoinHandle<Vec<u8>>,
+    stdout: JoinHandle<()>,
+    stderr: JoinHandle<()>,
+    printed: Arc<Mutex<Vec<u8>>>,
+    logged: Arc<Mutex<Vec<u8>>>,
+}
+
+/// Collects what `stream` gives until it ends.
+fn collect(mut stream: impl Read + Send + 'static) -> (JoinHandle<()>, Arc<Mutex<Vec<u8>>>) {
+    let collected = Arc::new(Mutex::new(Vec::new()));
+    let into = Arc::clone(&collected);
+    let thread = std::thread::spawn(move || {
+        let mut piece = [0; 64 * 1024];
+        loop {
+            let read = stream.read(&mut piece).expect("a pipe that can be read");
+            if read == 0 {
+                return;
+            }
+            into.lock().expect("no panic").extend_from_slice(&piece[..read]);
+        }
+    });
+    (thread, collected)
+}
+
+fn taken(thread: JoinHandle<()>, collected: &Mutex<Vec<u8>>) -> Vec<u8> {
+    thread.join().expect("a thread");
+    std::mem::take(&mut collected.lock().expect("no panic"))
 }
 
 impl Process {
@@ -145,19 +170,9 @@ impl Process {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary starts");
-        let (mut out, mut err) = (child.stdout.take().expect("a pipe"), child.stderr.take().expect("a pipe"));
-        let drain = |stream: &mut dyn Read| {
-            let mut bytes = Vec::new();
-            stream.read_to_end(&mut bytes).expect("a pipe that can be read");
-            bytes
-        };
-        Self {
-            child,
-            port,
-            token: None,
-            stdout: std::thread::spawn(move || drain(&mut out)),
-            stderr: std::thread::spawn(move || drain(&mut err)),
-        }
+        let (stdout, printed) = collect(child.stdout.take().expect("a pipe"));
+        let (stderr, logged) = collect(child.stderr.take().expect("a pipe"));
+        Self { child, port, token: None, stdout, stderr, printed, logged }
     }
 
     /// Standard input stays open.
@@ -202,7 +217,11 @@ impl Process {
         }
         let state = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
         let state = state.lines().find(|line| line.starts_with("State")).unwrap_or("no process").to_owned();
-        panic!("it did not come to pass that {what}: {last:?}, {state}, readiness {:?}", self.get("/readyz"));
+        let logged = self.logged.lock().expect("no panic").clone();
+        let logged = String::from_utf8_lossy(&logged);
+        let end = logged.char_indices().rev().nth(4000).map_or(0, |(i, _)| i);
+        let (ready, log) = (self.get("/readyz"), &logged[end..]);
+        panic!("it did not come to pass that {what}: {last:?}, {state}, readiness {ready:?}, log:\n{log}");
     }
 
     pub fn ends_within(&mut self, time: Duration) -> bool {
@@ -227,14 +246,14 @@ impl Process {
         self.end_input();
         if !self.ends_within(PATIENCE) {
             self.child.kill().expect("our own child");
-            let stderr = self.stderr.join().expect("a thread");
+            let stderr = taken(self.stderr, &self.logged);
             panic!("the daemon did not end: {}", String::from_utf8_lossy(&stderr));
         }
         let status = self.child.wait().expect("our own child");
         Outcome {
             code: status.code(),
-            stdout: self.stdout.join().expect("a thread"),
-            stderr: String::from_utf8_lossy(&self.stderr.join().expect("a thread")).into_owned(),
+            stdout: taken(self.stdout, &self.printed),
+            stderr: String::from_utf8_lossy(&taken(self.stderr, &self.logged)).into_owned(),
         }
     }
 }
