@@ -78,7 +78,7 @@ class Policy:
 
     >>> policy = throng.Policy(policy.config)
     >>> print(policy.schema.read_text())          # doctest: +ELLIPSIS
-    # Proposed by `throng schema infer` from ...
+    # Proposed by throng from ...
     """
 
     def __init__(self, config: Policy | PathLike, summary: str = "") -> None:
@@ -201,7 +201,8 @@ def release(data: Any, policy: Policy | PathLike, *, lineage: bool = False, prog
 def anonymize(data: Any, policy: Policy | PathLike, *, progress: bool = False, **options: Any) -> Any:
     """Anonymizes one data set with its best generalization and returns one table (`throng anonymize`).
 
-    Best with about ten attributes and one row per person. All columns of the result are text.
+    Best with about ten attributes and one row per person. Columns of the result are text; numbers and times also have
+    their bounds, such as ``age_min`` and ``age_max``.
 
     >>> throng.anonymize(people, people_policy)["sex"].unique().tolist()
     ['f', 'm']

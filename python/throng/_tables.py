@@ -8,7 +8,9 @@ from typing import Any
 
 from ._process import Job
 
-_FORMATS = {"csv": "csv", "tsv": "csv", "tab": "csv", "parquet": "parquet", "json": "json", "ndjson": "json", "jsonl": "json"}
+_FORMATS = {
+    "csv": "csv", "tsv": "csv", "tab": "csv", "parquet": "parquet", "json": "json", "ndjson": "json", "jsonl": "json", "xml": "apple_health"
+}
 
 
 def is_path(data: Any) -> bool:

@@ -12,6 +12,7 @@ fail() {
     exit 1
 }
 
+root=$PWD
 IMAGE=registry.example/throng deploy/package/build --binary "$program" --out "$work/out" --quick 2>"$work/log" >/dev/null || fail "$(cat "$work/log")"
 mkdir "$work/taken"
 echo mine >"$work/taken/throng.txt"
@@ -79,6 +80,41 @@ for path in share/bash-completion/completions/throng share/zsh/vendor-completion
 done
 if grep -rlF --exclude-dir bin -e "$work" -e "$OLDPWD" "$work/tarball"; then fail "these name a folder of this machine"; fi
 
+# ------------------------------------------------------------------------------ the Python wheel
+
+"$program" generate wearable --records 3000 --seed 1 -o "$work/in.ndjson"
+wheel_tools=$root/.tools/wheel
+if [ -f "$wheel_tools/ready" ]; then
+    PATH=$wheel_tools/bin:$PATH "$root/python/build-wheel" "$work/out" --quick >/dev/null 2>"$work/log" || fail "$(cat "$work/log")"
+    sha256sum -c --quiet SHA256SUMS || fail "the sums are wrong after adding the wheel"
+    wheel=$(echo throng_privacy-*.whl)
+    grep -qF "  $wheel" SHA256SUMS || fail "the wheel is not in SHA256SUMS"
+    case $wheel in
+        "throng_privacy-$version-py3-none-manylinux_"*.whl) ;;
+        *) fail "the wheel has no manylinux tag: $wheel" ;;
+    esac
+    # A new environment. The packages that the wheel requires are those of .tools/wheel, because there is no network.
+    "$wheel_tools/bin/python" -m venv --without-pip "$work/venv"
+    packages=$("$work/venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    "$wheel_tools/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' >"$packages/required.pth"
+    "$wheel_tools/bin/pip" --python "$work/venv/bin/python" install -q --disable-pip-version-check --no-compile --no-index "$wheel" ||
+        fail "pip cannot install the wheel with the packages of .tools/wheel"
+    mkdir "$work/example"
+    (
+        unset THRONG_BINARY PYTHONPATH
+        cd "$work/example"
+        [ "$("$work/venv/bin/throng" --version)" = "throng $version" ] || fail "the program of the wheel does not run"
+        "$work/venv/bin/throng" audit "$work/in.ndjson" --k 5 --subject user_id --columns age,sex,zip >"$work/said" 2>&1 ||
+            fail "the program of the wheel cannot audit: $(cat "$work/said")"
+        "$work/venv/bin/python" -m doctest "$root/python/README.md" >"$work/said" 2>&1 || fail "the example of python/README.md: $(cat "$work/said")"
+    )
+    binary=$("$work/venv/bin/python" -c 'import throng._process; print(throng._process.binary_path())')
+    if ldd "$binary" | grep -E 'lib(ssl|crypto)' | grep -vF "$work/venv/"; then fail "the wheel uses the OpenSSL of this machine"; fi
+    [ -s "$(dirname "$binary")/../THIRD-PARTY.txt" ] || fail "the wheel has no THIRD-PARTY.txt"
+else
+    echo "skipped: the Python wheel (no environment in .tools/wheel; './dev setup package' creates it)"
+fi
+
 # ------------------------------------------------------------------------------ the chart
 
 mkdir "$work/chart"
@@ -121,7 +157,6 @@ before=$(sed -n 's/^ExecStartPre=//p' "$unit")
 start=$(sed -n 's/^ExecStart=//p' "$unit")
 [ "$before" = "/usr/bin/throng check -c /etc/throng/throng.toml" ] || fail "ExecStartPre is not the check of the configuration"
 [ "$start" = "/usr/bin/throng run -c /etc/throng/throng.toml" ] || fail "ExecStart is not the daemon"
-"$program" generate wearable --records 3000 --seed 1 -o "$work/in.ndjson"
 cat >"$work/throng.toml" <<TOML
 [source]
 kind = "file"
