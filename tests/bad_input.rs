@@ -495,3 +495,14 @@ fn missing_topics_are_named() {
     let stderr = run();
     assert!(stderr.contains(&missing(&[&clean, &dead])), "{stderr}");
 }
+
+#[test]
+fn invalid_rust_log_is_ignored_with_a_warning() {
+    let place = Place::new(SCHEMA, "");
+    place.write("in.ndjson", crowd());
+    let mut command = place.command(&[], &[]);
+    command.env("RUST_LOG", "throng=loud");
+    let outcome = Process::spawn(command, place.port).wait().expect(0);
+    assert!(outcome.stderr.contains("RUST_LOG is ignored"), "{}", outcome.stderr);
+    assert_eq!(outcome.account().released, 4);
+}

@@ -6,15 +6,15 @@ use std::process::Command;
 use std::{fs, io};
 
 use serde_json::{Value, json};
-use throng::telemetry::{Label, RejectionReason, Telemetry};
+use throng::telemetry::{Label, RejectionReason, SourceLag, Telemetry};
 
 const OF_PROMETHEUS: [(&str, &[&str]); 2] = [("up", &[]), ("ALERTS", &["alertname", "severity", "alertstate"])];
 
 /// The uid in links is `throng-` and the name.
 const DASHBOARDS: [&str; 3] = ["privacy", "pipeline", "model"];
 
-/// Configured groups and attributes, and the version of the build.
-const OPEN_LABELS: [&str; 3] = ["group", "attribute", "version"];
+/// Configured groups and attributes, partitions of the source, and the version of the build.
+const OPEN_LABELS: [&str; 5] = ["group", "attribute", "topic", "partition", "version"];
 
 type Metrics = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
@@ -35,8 +35,9 @@ fn emitted_and_recorded() -> Metrics {
 
 fn emitted() -> Metrics {
     let mut metrics = Metrics::new();
-    let exposition = Telemetry::new(5, &["person".to_owned()]).with_attribute_series(&["age"]).render();
-    for line in exposition.lines().filter(|line| !line.starts_with('#')) {
+    let telemetry = Telemetry::new(5, &["person".to_owned()]).with_attribute_series(&["age"]);
+    SourceLag { partitions: &[("raw", 0, Some(0))] }.emit(&telemetry);
+    for line in telemetry.render().lines().filter(|line| !line.starts_with('#')) {
         let series = line.rsplit_once(' ').expect("a series and its value").0;
         let (name, labels) = parts_of(series);
         let of_metric = metrics.entry(family_of(&name).to_owned()).or_default();

@@ -6,6 +6,7 @@ mod anonymize;
 mod anonymize_beyond;
 mod anonymize_limits;
 mod anonymize_secret;
+mod apple_health;
 mod attendance;
 mod audit;
 mod audit_record;

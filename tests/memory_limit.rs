@@ -135,6 +135,9 @@ fn threat_36_memory_stays_below_its_limit_for_any_input() {
     let parts = ["program", "cache", "queues", "ledger", "window", "profiles", "dictionaries", "reserve"];
     let limits: f64 = parts.iter().map(|part| series[&format!("throng_memory_limit_bytes{{part=\"{part}\"}}")]).sum();
     assert!((limits - LIMIT as f64).abs() < 16.0, "{limits}");
+    let limit = |series: &BTreeMap<String, f64>| series["throng_process_memory_limit_bytes"];
+    assert!((limit(&series) - LIMIT as f64).abs() < 1.0 && limit(&without).abs() < 1.0);
+    assert!(series["throng_ledger_supporters_limit"] <= without["throng_ledger_supporters_limit"]);
     let used = |series: &BTreeMap<String, f64>| series["throng_memory_used_bytes{part=\"dictionaries\"}"];
     assert!(used(&series) > 0.0 && used(&series) < used(&without), "{series:?}");
     assert!(without["throng_memory_limit_bytes{part=\"queues\"}"].abs() < 1.0);

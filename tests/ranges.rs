@@ -2,13 +2,21 @@
 
 use crate::support;
 
+use arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array};
+use arrow::datatypes::Int64Type;
+use arrow::record_batch::RecordBatch;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use rand::Rng;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::fs::File;
+use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use support::binary::{Outcome, Place, Process};
 
 const SCHEMA: &str = r#"
@@ -247,6 +255,67 @@ fn ranges_are_released_in_every_format() {
             quality["quality"]["loss"]
         );
     }
+}
+
+/// Writes a Parquet file again, with another column `pulse_min`, or without it.
+fn rewrite(path: &Path, column: impl Fn(&Int64Array) -> Option<ArrayRef>) {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(File::open(path).expect("a file")).expect("Parquet");
+    let batches: Vec<RecordBatch> =
+        reader.build().expect("a reader").collect::<Result<_, _>>().expect("the rows of a release");
+    let changed = |batch: &RecordBatch| {
+        let columns = batch
+            .schema()
+            .fields()
+            .iter()
+            .zip(batch.columns())
+            .filter_map(|(field, array)| {
+                let array = if field.name() == "pulse_min" {
+                    column(array.as_primitive::<Int64Type>())
+                } else {
+                    Some(array.clone())
+                };
+                Some((field.name().clone(), array?, true))
+            })
+            .collect::<Vec<_>>();
+        RecordBatch::try_from_iter_with_nullable(columns).expect("columns of one length")
+    };
+    let batches: Vec<RecordBatch> = batches.iter().map(changed).collect();
+    let schema = batches.first().expect("a row").schema();
+    let mut writer = ArrowWriter::try_new(File::create(path).expect("a file"), schema, None).expect("a writer");
+    batches.iter().try_for_each(|batch| writer.write(batch)).expect("rows");
+    writer.close().expect("a file");
+}
+
+#[test]
+fn parquet_bounds_are_verified_against_the_text() {
+    let place = place(RANGES, &records());
+    let sink = [("SINK__PATH", "out.parquet")];
+    run(&place, &sink).expect(0);
+    let path = place.path("out.parquet");
+    let verify = || throng(&place, &sink, "verify-release out.parquet -c throng.toml --lineage lineage.ndjson");
+    let evaluate = || throng(&place, &sink, "evaluate in.ndjson out.parquet -c throng.toml --lineage lineage.ndjson");
+    verify().expect(0);
+    evaluate().expect(0);
+    // pandas turns integers with nulls into doubles.
+    rewrite(&path, |bounds| {
+        Some(Arc::new(bounds.iter().map(|bound| bound.map(|bound| bound as f64)).collect::<Float64Array>()))
+    });
+    verify().expect(0);
+    evaluate().expect(0);
+    run(&place, &sink).expect(0);
+    rewrite(&path, |bounds| {
+        Some(Arc::new(bounds.iter().map(|bound| bound.map(|bound| bound + 1)).collect::<Int64Array>()))
+    });
+    let refused = verify();
+    let said = String::from_utf8_lossy(&refused.stdout).into_owned() + &refused.stderr;
+    assert_eq!(refused.code, Some(4), "{said}");
+    assert!(said.contains("bounds of a cell"), "{said}");
+    let refused = evaluate();
+    assert!(refused.code != Some(0) && refused.stderr.contains("bounds of a cell"), "{}", refused.stderr);
+    run(&place, &sink).expect(0);
+    rewrite(&path, |_| None);
+    verify().expect(0);
+    evaluate().expect(0);
 }
 
 #[test]

@@ -341,6 +341,36 @@ fn reload_counts_partitions_once() {
     served.finish(daemon);
 }
 
+/// Batches commit their offsets in transactions, of which the consumer does not know.
+#[test]
+fn lag_falls_to_zero_with_the_commits_after_each_start() {
+    let Some(broker) = TestCluster::shared() else { return };
+    let mut served = Served::new(broker);
+    let mut daemon = served.start();
+    for round in 0..3 {
+        served.feed(2 * BATCH);
+        served.stage.wait_consumed(served.fed, &mut [&mut daemon]);
+        // Statistics are renewed every second.
+        std::thread::sleep(Duration::from_millis(2_500));
+        until("an empty source", &daemon, || served.metric("throng_source_lag_records") == 0.0);
+        for partition in 0..PARTITIONS {
+            let labels = format!("{{partition=\"{partition}\",topic=\"{}\"}}", served.stage.raw);
+            let name = format!("throng_source_partition_lag_records{labels}");
+            until("an empty partition", &daemon, || served.metric(&name) == 0.0);
+        }
+        assert_eq!(served.metric("throng_batch_records_limit"), BATCH as f64);
+        if round == 0 {
+            daemon.stop();
+            daemon = served.start();
+        } else {
+            served.edit(&format!("k = {}", round + 2), &format!("k = {}", round + 3));
+            let (code, said) = served.reloaded();
+            assert_eq!(code, Some(0), "{said}");
+        }
+    }
+    served.finish(daemon);
+}
+
 /// One restart answers several requests.
 #[test]
 fn reload_ten_times_a_second_is_exactly_once() {

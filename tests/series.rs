@@ -146,8 +146,17 @@ fn series_rows_in_csv_and_parquet_equal_ndjson() {
     let file = fs::File::open(dir.path().join("out.parquet")).expect("a Parquet file");
     let builder = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file).expect("Parquet");
     let types: Vec<String> = builder.schema().fields().iter().map(|field| field.data_type().to_string()).collect();
-    assert_eq!(types[7..9], ["UInt64", "Float64"], "{types:?}");
+    assert_eq!(types[7..9], ["Int64", "Float64"], "{types:?}");
+    assert_eq!(types[3], "Timestamp(ms, \"UTC\")");
     let batches: Vec<_> = builder.build().expect("a reader").collect::<Result<_, _>>().expect("batches");
+    let buckets: Vec<i64> = batches
+        .iter()
+        .flat_map(|batch: &arrow::record_batch::RecordBatch| {
+            let column = batch.column_by_name("bucket").expect("a column");
+            let column = column.as_any().downcast_ref::<arrow::array::TimestampMillisecondArray>().expect("times");
+            column.values().to_vec()
+        })
+        .collect();
     let means: Vec<f64> = batches
         .iter()
         .flat_map(|batch| {
@@ -157,8 +166,10 @@ fn series_rows_in_csv_and_parquet_equal_ndjson() {
         })
         .collect();
     assert_eq!(means.len(), rows.len());
-    for ((row, record), mean) in rows.iter().zip(&records).zip(means) {
+    for (((row, record), mean), bucket) in rows.iter().zip(&records).zip(means).zip(buckets) {
         assert_eq!(row["mean"].as_f64(), Some(mean));
+        let day = chrono::DateTime::from_timestamp_millis(bucket).expect("a time").format("%Y-%m-%d").to_string();
+        assert_eq!(row["bucket"].as_str(), Some(day.as_str()));
         assert_eq!(record[8].parse::<f64>().ok(), Some(mean));
         assert_eq!(&record[1], row["cohort"].as_str().unwrap_or_default());
         assert_eq!(&record[2], row["stratum"]["sex"].as_str().unwrap_or_default());

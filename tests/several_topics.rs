@@ -105,6 +105,12 @@ fn one_daemon_reads_topics_with_different_records() {
     assert!(code == Some(0) && !listed.contains("missing"), "{listed}{said}");
     let (code, again, said) = throng(place, &create);
     assert!(code == Some(0) && again.contains("topics existed before"), "{again}{said}");
+    broker.delete_topic(&format!("{}.changelog", names[0]));
+    let larger = ["topics", "create", "-c", "throng.toml", "--source-partitions", "9"];
+    let (code, again, said) = throng(place, &larger);
+    let changelog = format!("created {}.changelog: 3 partitions", names[0]);
+    assert!(code == Some(0) && again.contains(&changelog), "the source topics have 2 partitions: {again}{said}");
+    assert!(said.contains("--source-partitions is not used"), "{said}");
 
     let record = |user: usize, value: Value| {
         let mut value = value;

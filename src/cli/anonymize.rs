@@ -46,8 +46,8 @@ use throng_core::quality::{QualityMeasure, QualityValues};
 Every key of the configuration can be overridden by the environment: THRONG__PRIVACY__K=10,\nTHRONG__ANONYMIZE__SUPPRESSION_LIMIT=0, THRONG__ANONYMIZE__MEASURE=nue, THRONG__ANONYMIZE__STRATEGY=flash2p"
 )]
 pub struct AnonymizeArgs {
-    /// Data set: a file, directory or pattern of files; CSV, NDJSON or Parquet, by `source.format`, its extension or
-    /// its content
+    /// Data set: a file, directory or pattern of files; CSV, NDJSON, Parquet or Apple Health, by `source.format`, its
+    /// extension or its content
     #[arg(value_name = "INPUT")]
     input: PathBuf,
     /// Further files, directories or patterns of the same kind, appended to the same data set
@@ -115,6 +115,7 @@ pub fn run(args: &AnonymizeArgs) -> Result<(), Failure> {
             FileFormat::Csv { .. } => config::RecordFormat::Csv,
             FileFormat::Ndjson => config::RecordFormat::Json,
             FileFormat::Parquet => config::RecordFormat::Parquet,
+            FileFormat::AppleHealth => config::RecordFormat::AppleHealth,
         });
     }
     if args.frontier.is_some() {

@@ -38,7 +38,7 @@ use throng_core::values::schema::{Role, Schema};
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "The tests of the configuration ([[test]], see docs/policies.md) run through the real pipeline.\n\nExit codes: 0 no problems (warnings are printed) · 2 problems, each with file, key and remedy, or a failed test ·\n4 the release of the sample would represent less than release.min_represented\n\n--sample: the best attack is the one of `throng attack` (200 targets each) whose 95 % interval begins furthest above chance.\nCohorts are drawn: another draw can put another attack first."
+    after_help = "The tests of the configuration ([[test]], see docs/policies.md) run through the real pipeline.\n\nExit codes: 0 no problems (warnings are printed) · 1 a broker or registry does not answer (--connect) ·\n2 problems, each with file, key and remedy, or a failed test ·\n4 the release of the sample would represent less than release.min_represented\n\n--sample: the best attack is the one of `throng attack` (200 targets each) whose 95 % interval begins furthest above chance.\nCohorts are drawn: another draw can put another attack first."
 )]
 pub struct CheckArgs {
     /// Configuration

@@ -106,7 +106,7 @@ pub fn run(args: &InitArgs) -> Result<(), Failure> {
         // An existing secret is kept even with `--force`.
         refuse_existing(file, args.force)?;
     }
-    for path in [&answers.input, &answers.directory, &answers.output] {
+    for path in [&answers.input, &answers.directory, &answers.output, &config] {
         // Paths are written into comments.
         if path.to_str().is_none_or(|path| path.contains(char::is_control)) {
             return Err(Failure::Usage(anyhow!("{} cannot be written in a configuration: rename it", path.display())));
@@ -217,7 +217,7 @@ fn collect_answers(
 ) -> Result<InitAnswers, Failure> {
     let input = match &args.sample.input {
         Some(input) => input.clone(),
-        None => ask("Input records (a CSV, NDJSON or Parquet file)", "")?
+        None => ask("Input records (a CSV, NDJSON or Parquet file, or an Apple Health export)", "")?
             .map(PathBuf::from)
             .ok_or_else(|| Failure::Usage(anyhow!("no input is named: give a file with records")))?,
     };
@@ -294,6 +294,7 @@ fn configuration_text(
         FileFormat::Csv { .. } => "csv",
         FileFormat::Ndjson => "json",
         FileFormat::Parquet => "parquet",
+        FileFormat::AppleHealth => "apple_health",
     };
     if let Some(topic) = &args.topic {
         out += &kafka_sections(args, topic, &answers.name, purpose);

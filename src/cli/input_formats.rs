@@ -33,6 +33,8 @@ pub enum FormatArg {
     #[value(alias = "ndjson")]
     Json,
     Parquet,
+    #[value(name = "apple_health")]
+    AppleHealth,
 }
 
 /// Parses a separator.
@@ -61,6 +63,7 @@ pub fn detect_record_format(
     let named = asked.or_else(|| match config::RecordFormat::from_known_extension(&telling)? {
         config::RecordFormat::Csv => Some(FormatArg::Csv),
         config::RecordFormat::Parquet => Some(FormatArg::Parquet),
+        config::RecordFormat::AppleHealth => Some(FormatArg::AppleHealth),
         // No extension names a message format.
         _ => Some(FormatArg::Json),
     });
@@ -68,6 +71,7 @@ pub fn detect_record_format(
         Some(FormatArg::Csv) => FileFormat::Csv { separator: separator.map_or_else(|| separator_of(path), Ok)? },
         Some(FormatArg::Json) => FileFormat::Ndjson,
         Some(FormatArg::Parquet) => FileFormat::Parquet,
+        Some(FormatArg::AppleHealth) => FileFormat::AppleHealth,
         None => match (format_by_content(&telling)?, separator) {
             (FileFormat::Csv { .. }, Some(separator)) => FileFormat::Csv { separator },
             (format, _) => format,

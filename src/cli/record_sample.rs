@@ -5,7 +5,7 @@ use super::outcome::Failure;
 use super::progress::spinner;
 use super::text_format;
 use crate::config::{Config, SourceKind};
-use crate::io::file::FileFormat;
+use crate::io::file::{FileFormat, SourceError};
 use crate::io::table::{self, LoadedTable, ReadProgress, TableColumn, TableReadError, TableRequest};
 use crate::io::topic_lines::TopicLines;
 use crate::start::clusters::source_cluster;
@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use throng_core::values::schema::AttributeOrigin;
 use throng_formats::DecodeLimits;
+use throng_kafka::connection::KafkaFailure;
 use throng_kafka::topic_sample::TopicSample;
 
 const MAX_SAMPLE_COLUMNS: usize = 4096;
@@ -28,7 +29,7 @@ pub struct SampleArgs {
     /// CSV, NDJSON or Parquet file; `throng schema infer -` reads standard input (NDJSON, or CSV with --format csv)
     #[arg(value_name = "INPUT")]
     pub input: Option<PathBuf>,
-    /// Record format: csv, json or parquet (default: by extension, otherwise by content)
+    /// Record format: csv, json, parquet or apple_health (default: by extension, otherwise by content)
     #[arg(long, value_enum, value_name = "F")]
     pub format: Option<FormatArg>,
     /// Separator of CSV fields (default: the most frequent of , ; tab | in the first line; the comma on standard
@@ -76,10 +77,7 @@ pub fn read_topics(config: &Config, file: &str, records: u64) -> Result<RecordSa
     let cluster = source_cluster(config).map_err(|error| Failure::Usage(error.into()))?;
     let open = |topic: &String| Ok((topic.clone(), TopicSample::open(&cluster, topic, SAMPLE_BROKER_TIMEOUT)?));
     let topics: Result<Vec<_>, _> = config.source.topics.iter().map(open).collect();
-    let lines = TopicLines::new(
-        topics.map_err(|error: throng_kafka::connection::KafkaFailure| Failure::Running(error.into()))?,
-        messages,
-    );
+    let lines = TopicLines::new(topics.map_err(|error: KafkaFailure| Failure::Running(error.into()))?, messages);
     let unreadable = lines.unreadable();
     let named = format!("topic {}", config.source.topics.join(", "));
     let limits = DecodeLimits {
@@ -99,7 +97,7 @@ pub fn read_topics(config: &Config, file: &str, records: u64) -> Result<RecordSa
             let keys = "source.format and source.key_format";
             Failure::Usage(anyhow!("{named}: no message can be read ({}): correct {keys}", why.join(", ")))
         }
-        error => sample_failure(error),
+        error => topic_failure(error),
     })?;
     for (why, count) in unreadable {
         *table.unreadable.entry(why).or_default() += count;
@@ -129,6 +127,7 @@ fn request(path: &Path, format: FileFormat, records: u64) -> TableRequest<'_> {
         more: &[],
         format,
         schema: None,
+        selects: false,
         columns: None,
         limits: DecodeLimits::default(),
         max_columns: MAX_SAMPLE_COLUMNS,
@@ -145,6 +144,33 @@ fn with_read_progress<T>(read: impl FnOnce(&mut dyn FnMut(ReadProgress)) -> T) -
     read
 }
 
+/// A read error comes from the brokers or the registry: it is one of the usage only if the operator must change
+/// something.
+fn topic_failure(error: TableReadError) -> Failure {
+    let TableReadError::Source(SourceError::Read { source, .. }) = &error else { return sample_failure(error) };
+    let failure = source.get_ref().and_then(|inner| inner.downcast_ref::<KafkaFailure>());
+    if failure.is_some_and(KafkaFailure::is_usage) { sample_failure(error) } else { Failure::Running(error.into()) }
+}
+
 fn sample_failure(error: TableReadError) -> Failure {
     Failure::Usage(error.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stalled_read_of_a_topic_is_a_runtime_failure() {
+        let failure_of = |inner: KafkaFailure| {
+            let source = std::io::Error::other(inner);
+            topic_failure(TableReadError::Source(SourceError::Read { path: "topic raw".into(), byte: 0, source }))
+        };
+        let (brokers, topic) = ("b".to_owned(), "raw".to_owned());
+        let stalled = KafkaFailure::ReadStalled { brokers, topic, partition: 0, offset: 5, end: 9, seconds: 30 };
+        let Failure::Running(error) = failure_of(stalled) else { panic!("it is no fault of the usage") };
+        assert!(format!("{error:#}").contains("offset 5 of partition 0"), "{error:#}");
+        let denied = KafkaFailure::Denied { brokers: "b".to_owned(), right: "read it".to_owned() };
+        assert!(matches!(failure_of(denied), Failure::Usage(_)));
+    }
 }

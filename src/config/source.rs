@@ -33,6 +33,9 @@ pub enum RecordFormat {
     Csv,
     /// Apache Parquet. Files only.
     Parquet,
+    /// Export of Apple's Health app, `export.xml`; the file name is the person. Source files only.
+    #[serde(rename = "apple_health")]
+    AppleHealth,
     /// One Avro datum per message, with the number of its schema in a registry, or plain. Topics only.
     Avro,
     /// One Protobuf message per Kafka message, with the number of its schema in a registry, or plain. Topics only.
@@ -75,7 +78,7 @@ impl RecordFormat {
     pub fn is_message_format(self) -> bool {
         match self {
             Self::Json | Self::JsonSchema | Self::Avro | Self::Protobuf => true,
-            Self::Csv | Self::Parquet => false,
+            Self::Csv | Self::Parquet | Self::AppleHealth => false,
         }
     }
 
@@ -89,9 +92,14 @@ impl RecordFormat {
         matches!(self, Self::Json | Self::JsonSchema | Self::Avro | Self::Protobuf)
     }
 
-    /// Returns true if the format is used for files.
+    /// Returns true if files are read and written in the format.
     pub fn is_file_format(self) -> bool {
-        !matches!(self, Self::JsonSchema | Self::Avro | Self::Protobuf)
+        matches!(self, Self::Json | Self::Csv | Self::Parquet)
+    }
+
+    /// Returns true if source files are read in the format.
+    pub fn is_source_file_format(self) -> bool {
+        self.is_file_format() || self == Self::AppleHealth
     }
 
     /// Returns the format for a file extension, also before `gz` or `zst`; JSON if unknown.
@@ -105,6 +113,7 @@ impl RecordFormat {
         match path.extension().and_then(|e| e.to_str()).map(str::to_ascii_lowercase).as_deref() {
             Some("csv" | "tsv" | "tab") => Some(Self::Csv),
             Some("parquet") => Some(Self::Parquet),
+            Some("xml") => Some(Self::AppleHealth),
             Some("json" | "ndjson" | "jsonl") => Some(Self::Json),
             _ => None,
         }
@@ -175,7 +184,7 @@ pub struct SourceConfig {
     #[schemars(example = &"example.HeartRate")]
     pub message: Option<String>,
     /// Sets the file to read; a directory or pattern (`data/*.parquet`): all its files, ordered by name; `-` for
-    /// standard input (NDJSON and CSV). gzip and Zstandard are detected by the first bytes. Required with `kind =
+    /// standard input (not Parquet). gzip and Zstandard are detected by the first bytes. Required with `kind =
     /// "file"`.
     #[schemars(example = &"data/daily.csv")]
     pub path: PathBuf,
@@ -238,7 +247,7 @@ impl SourceConfig {
     /// Returns the format of a file of such records: the effective one, or by extension if that is for messages only.
     pub fn format_of_file(&self, path: &Path) -> RecordFormat {
         let format = self.format();
-        if format.is_file_format() { format } else { RecordFormat::from_path(path) }
+        if format.is_source_file_format() { format } else { RecordFormat::from_path(path) }
     }
 }
 

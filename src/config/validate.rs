@@ -65,7 +65,7 @@ fn check_source(config: &Config, found: &mut ProblemCollector) {
         SourceKind::File => {
             let remedy = "set it, or source.kind = \"kafka\"";
             found.require(!is_unset(&source.path), "source.path", "no file is named", remedy);
-            let of_files = source.format().is_file_format();
+            let of_files = source.format().is_source_file_format();
             found.require(
                 of_files,
                 "source.format",

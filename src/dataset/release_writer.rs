@@ -10,7 +10,7 @@ use super::model_claims::{self, PopulationMembers};
 use super::release_parts::{DivisionSummary, ReleasePart, ReleaseParts};
 use super::verified_lines::VerifiedLines;
 use crate::config::{Config, UsedFile, with_group_name};
-use crate::io::file::{ReleaseTarget, SinkError, atomic_file};
+use crate::io::file::{OutputColumn, ReleaseTarget, SinkError, atomic_file};
 use crate::start::record_formats::{file_format, line_format};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -116,7 +116,8 @@ pub fn verify_and_write(
     let whole = verification.finish_release()?;
     let count = lines.count;
     step(AnonymizationStep::Writing { lines: 0, of: count })?;
-    let columns: Vec<String> = released_names(input).into_iter().map(str::to_owned).collect();
+    let released = input.released_attributes.iter().map(|&a| input.schema.attributes[a].as_ref());
+    let columns = OutputColumn::of_attributes(released);
     if let Some((mixed, catalog)) = mixed.as_ref().zip(leaving.insertion.map(|insertion| &insertion.catalog)) {
         // First, because the release is untruthful without it.
         atomic_file::write(catalog, mixed.catalog())?;

@@ -4,6 +4,7 @@
 mod nested_reader;
 pub mod original;
 pub mod release_guarantees;
+mod released_columns;
 pub mod released_groups;
 pub mod released_series_rows;
 pub mod series_evidence;

@@ -1,5 +1,6 @@
 //! Released lines per group, as cells of the original's codebooks.
 
+use super::released_columns::{BOUNDS_PROMISE, ReleasedColumns};
 use crate::config::{Config, JOINED_OUTPUT, RowContent, SinkConfig};
 use crate::io::file::{self, FileSource, SourceError, open_text};
 use crate::start::nested_output::{is_nested, nesting};
@@ -16,7 +17,7 @@ use throng_eval::error::EvaluationError;
 use throng_eval::joined_rows::{JoinedRowError, RowCellState, RowGroupIndex};
 use throng_eval::original::OriginalData;
 use throng_eval::released_lines::{FIRST_FOREIGN_CELL, ReleasedGroup};
-use throng_formats::{DecodeLimits, FieldPath, LineFormat, UnknownCellPolicy};
+use throng_formats::{DecodeLimits, LineFormat, UnknownCellPolicy};
 
 const LINES_PER_READ: usize = 10_000;
 
@@ -81,11 +82,11 @@ impl OutputLines {
         path: &Path,
     ) -> Result<Self, EvaluationError> {
         let name = |a: &usize| original.schema.attributes[*a].name.as_str();
-        let format = config.sink.format();
+        let format = file_format(config.sink.format(), config.source.separator);
         let mut read = Self { cells: vec![Vec::new(); attributes.len()], lines: 0, attributes: attributes.to_vec() };
-        let columns: Vec<FieldPath> = attributes.iter().map(|a| FieldPath::top_level(name(a))).collect();
+        let columns = ReleasedColumns::new(&original.schema, attributes, format);
         // By attribute, in order of appearance.
-        let mut foreign: Vec<HashMap<String, CellId>> = vec![HashMap::new(); columns.len()];
+        let mut foreign: Vec<HashMap<String, CellId>> = vec![HashMap::new(); attributes.len()];
         let nested = is_nested(config).then(|| {
             let names: Vec<&str> = attributes.iter().map(&name).collect();
             LineFormat::Nested(nesting(&original.schema)).layout(&names)
@@ -95,41 +96,60 @@ impl OutputLines {
                 read.append_nested((layout, ranges), original, &mut foreign, &file)?;
                 continue;
             }
-            let limits = DecodeLimits { max_record_bytes: usize::MAX, ..DecodeLimits::default() };
-            let format = file_format(format, config.source.separator);
-            let mut source = FileSource::open(&file, format, &columns, limits, UnknownCellPolicy::Refuse)?;
-            let absent = source.absent_attributes();
-            if !absent.is_empty() {
-                let attributes = absent.into_iter().map(|a| format!("attribute {:?}", name(&attributes[a]))).collect();
-                return Err(EvaluationError::NoColumn { path: file, attributes });
-            }
-            loop {
-                let (mut raw, mut refused) = (RawBatch::new(columns.len()), Vec::new());
-                let outcome = source.read(&mut raw, LINES_PER_READ, u64::MAX, &mut refused)?;
-                if let Some((place, why)) = refused.first() {
-                    let line = place.offset.unsigned_abs() + 1;
-                    return Err(EvaluationError::Line { path: file, line, why: why.to_string() });
-                }
-                for (at, attribute) in attributes.iter().enumerate() {
-                    let (book, cells) = (&original.books[*attribute], &mut read.cells[at]);
-                    let typed = format == file::FileFormat::Ndjson;
-                    for row in 0..raw.rows() {
-                        let token = raw.token(row, at);
-                        let token = without_guard(token, format);
-                        let token = if is_missing(token, format, columns.len()) { RawToken::Null } else { token };
-                        cells.push(
-                            printed_cell((book, ranges), token, typed)
-                                .unwrap_or_else(|| foreign_cell(&mut foreign[at], token)),
-                        );
-                    }
-                }
-                read.lines += raw.rows();
-                if outcome.end {
-                    break;
-                }
-            }
+            read.append_table((&columns, format, ranges), original, &mut foreign, file)?;
         }
         Ok(read)
+    }
+
+    fn append_table(
+        &mut self,
+        (columns, format, ranges): (&ReleasedColumns, file::FileFormat, bool),
+        original: &OriginalData,
+        foreign: &mut [HashMap<String, CellId>],
+        file: PathBuf,
+    ) -> Result<(), EvaluationError> {
+        let limits = DecodeLimits { max_record_bytes: usize::MAX, ..DecodeLimits::default() };
+        let mut source = FileSource::open(&file, format, columns.fields(), limits, UnknownCellPolicy::Refuse)?;
+        let absent = columns.absent_cells(&source);
+        if !absent.is_empty() {
+            let name = |cell: usize| &original.schema.attributes[self.attributes[cell]].name;
+            let attributes = absent.into_iter().map(|cell| format!("attribute {:?}", name(cell))).collect();
+            return Err(EvaluationError::NoColumn { path: file, attributes });
+        }
+        let mut number = 0;
+        loop {
+            let (mut raw, mut refused) = (RawBatch::new(columns.fields().len()), Vec::new());
+            let outcome = source.read(&mut raw, LINES_PER_READ, u64::MAX, &mut refused)?;
+            if let Some((place, why)) = refused.first() {
+                let line = place.offset.unsigned_abs() + 1;
+                return Err(EvaluationError::Line { path: file, line, why: why.to_string() });
+            }
+            for row in 0..raw.rows() {
+                number += 1;
+                if columns.wrong_bounds(&raw, row).is_some() {
+                    let why = format!("not as released: {BOUNDS_PROMISE}");
+                    return Err(EvaluationError::Line { path: file, line: number, why });
+                }
+            }
+            let cell_count = self.attributes.len();
+            for (at, attribute) in self.attributes.iter().enumerate() {
+                let (book, cells) = (&original.books[*attribute], &mut self.cells[at]);
+                let typed = format == file::FileFormat::Ndjson;
+                for row in 0..raw.rows() {
+                    let token = raw.token(row, at);
+                    let token = without_guard(token, format);
+                    let token = if is_missing(token, format, cell_count) { RawToken::Null } else { token };
+                    cells.push(
+                        printed_cell((book, ranges), token, typed)
+                            .unwrap_or_else(|| foreign_cell(&mut foreign[at], token)),
+                    );
+                }
+            }
+            self.lines += raw.rows();
+            if outcome.end {
+                return Ok(());
+            }
+        }
     }
 
     fn append_nested(

@@ -4,7 +4,7 @@ use crate::config::{Config, SinkConfig};
 use crate::io::file::{FileFormat, open_text};
 use crate::start::record_formats::file_format;
 use arrow::array::{Array, AsArray};
-use arrow::datatypes::{DataType, Float64Type, UInt64Type};
+use arrow::datatypes::{DataType, Float64Type, Int64Type, TimeUnit, TimestampMillisecondType};
 use arrow::record_batch::RecordBatch;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use throng_core::series::{
     AllSeriesTerms, ColumnType, MeanStatistic, MomentStatistic, NoisyStatistic, RowFormat, RowStatistic, SeriesRow,
-    SeriesTerms, SlotCycle, decode_csv_text, series_columns,
+    SeriesTerms, SlotCycle, bucket_label, decode_csv_text, series_columns,
 };
 use throng_core::values::moment;
 use throng_eval::error::EvaluationError;
@@ -57,7 +57,8 @@ impl ReleasedSeriesFiles {
             let reader =
                 SeriesRowReader { file: &file, series: number, terms: series, strata: &terms.cohorts.strata_names };
             let rows = match format {
-                FileFormat::Ndjson => reader.ndjson(),
+                // The configuration refuses input formats.
+                FileFormat::Ndjson | FileFormat::AppleHealth => reader.ndjson(),
                 FileFormat::Csv { separator } => reader.csv(separator),
                 FileFormat::Parquet => reader.parquet(),
             }?;
@@ -143,7 +144,7 @@ impl SeriesRowReader<'_> {
             let text = std::str::from_utf8(field).map_err(|_| "a field is not UTF-8")?;
             let value = match kind {
                 _ if text.is_empty() => Value::Null,
-                ColumnType::Text => Value::from(decode_csv_text(text)),
+                ColumnType::Text | ColumnType::Time => Value::from(decode_csv_text(text)),
                 ColumnType::Count | ColumnType::Number => {
                     serde_json::from_str(text).map_err(|_| "a field is not a number")?
                 }
@@ -161,8 +162,9 @@ impl SeriesRowReader<'_> {
         let columns = series_columns(self.terms, self.strata);
         let kind = |kind: ColumnType| match kind {
             ColumnType::Text => DataType::Utf8,
-            ColumnType::Count => DataType::UInt64,
+            ColumnType::Count => DataType::Int64,
             ColumnType::Number => DataType::Float64,
+            ColumnType::Time => DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into())),
         };
         let expected = columns.iter().map(|(name, of)| (name.as_str(), kind(*of)));
         let found = builder.schema().fields().iter().map(|field| (field.name().as_str(), field.data_type().clone()));
@@ -188,8 +190,11 @@ impl SeriesRowReader<'_> {
             let value = match kind {
                 _ if column.is_null(row) => Value::Null,
                 ColumnType::Text => column.as_string::<i32>().value(row).into(),
-                ColumnType::Count => column.as_primitive::<UInt64Type>().value(row).into(),
+                ColumnType::Count => column.as_primitive::<Int64Type>().value(row).into(),
                 ColumnType::Number => number(column.as_primitive::<Float64Type>().value(row)),
+                ColumnType::Time => {
+                    bucket_label(self.terms, column.as_primitive::<TimestampMillisecondType>().value(row)).into()
+                }
             };
             members.insert(name.clone(), value);
         }

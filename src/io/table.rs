@@ -24,7 +24,7 @@ use throng_core::values::dictionary::{ABSENT, Dictionary, DictionaryFull, Encode
 use throng_core::values::identifier_shapes::{IdentifierShape, detect_shape};
 use throng_core::values::raw_batch::{RawBatch, RawToken, RecordPosition};
 use throng_core::values::record_numbers::RecordNumbers;
-use throng_core::values::resolved_times::ResolvedTimes;
+use throng_core::values::resolved_cells::ResolvedCells;
 use throng_core::values::schema::{Attribute, AttributeOrigin, Role, Schema};
 use throng_formats::{FieldPath, UnknownCellPolicy};
 
@@ -81,7 +81,7 @@ fn read_all(
 ) -> Result<LoadedTable, TableReadError> {
     let mut rejected: Vec<(RecordPosition, RejectionReason)> = Vec::new();
     loop {
-        let mut batch = RawBatch::new(reading.columns.len());
+        let mut batch = RawBatch::new(reading.attributes.len().max(reading.columns.len()));
         let left = request.max_records.map_or(u64::MAX, |most| most - reading.source.position().records);
         let records = batch_records(reading.columns.len()).min(usize::try_from(left).unwrap_or(usize::MAX));
         let outcome = reading.source.read(&mut batch, records, BATCH_BYTES, &mut rejected)?;
@@ -116,7 +116,7 @@ struct WholeTableReader<'a> {
     unknown_cells: u64,
     long_rows: Option<LongRows>,
     described: bool,
-    /// Attributes of the columns, then bases of relative times and attributes that select records.
+    /// Attributes of the columns, then those that are read with them: bases of times, units, selection of records.
     attributes: Vec<Arc<Attribute>>,
     cut: bool,
     spilling: Option<CodeSpiller<'a>>,
@@ -166,9 +166,9 @@ impl WholeTableReader<'_> {
         let wanted = |a: &&Arc<Attribute>| request.columns.is_none_or(|columns| columns.contains(&a.name));
         let mut attributes: Vec<Arc<Attribute>> = schema.attributes.iter().filter(wanted).cloned().collect();
         let shown = attributes.len();
-        let is_base =
-            |a: &Attribute| attributes.iter().any(|of| of.base.as_ref().is_some_and(|base| base.attribute == a.name));
-        let is_needed = |a: &&Arc<Attribute>| !wanted(a) && (is_base(a) || !a.selection.only.is_empty());
+        let is_companion = |a: &Attribute| attributes.iter().any(|of| of.companion() == Some(a.name.as_str()));
+        let selects = |a: &Attribute| request.selects && !a.selection.only.is_empty();
+        let is_needed = |a: &&Arc<Attribute>| !wanted(a) && (is_companion(a) || selects(a));
         let needed: Vec<Arc<Attribute>> = schema.attributes.iter().filter(is_needed).cloned().collect();
         attributes.extend(needed);
         if attributes.len() > request.max_columns {
@@ -181,7 +181,10 @@ impl WholeTableReader<'_> {
         };
         let fields: Vec<FieldPath> = attributes.iter().map(field).collect();
         let source = FileSource::open(request.path, request.format, &fields, request.limits, UnknownCellPolicy::Drop)?;
-        let source = source.followed_by(request.more)?.selecting(&attributes);
+        let mut source = source.followed_by(request.more)?;
+        if request.selects {
+            source = source.selecting(&attributes)?;
+        }
         // No release reads an identifier.
         let typing = |attribute: &Attribute| (attribute.role != Role::Identifier).then(|| attribute.typing.clone());
         let column = |attribute: &Arc<Attribute>| TableColumn {
@@ -222,7 +225,7 @@ impl WholeTableReader<'_> {
     }
 
     fn add(&mut self, batch: &RawBatch, request: &TableRequest<'_>) -> Result<(), TableReadError> {
-        let resolved = ResolvedTimes::from_raw_batch(batch, &self.attributes);
+        let resolved = ResolvedCells::from_raw_batch(batch, &self.attributes);
         let encode = |(index, column): (usize, &mut TableColumn)| {
             let mut faults: Vec<(usize, String)> = Vec::new();
             let (batch, place) =

@@ -29,6 +29,7 @@ impl TableFixture {
             more: &[],
             format,
             schema: self.schema.as_ref(),
+            selects: true,
             columns: self.columns.as_deref(),
             limits: DecodeLimits::default(),
             max_columns: 8,
@@ -199,4 +200,26 @@ fn unreadable_file_reports_first_reason() {
         given.read("[1,2]\n[3,4]\n", FileFormat::Ndjson),
         "first error: not an object (a record is a JSON object",
     );
+}
+
+#[test]
+fn columns_that_are_not_asked_for_select_records_and_date_times() {
+    let mut given = TableFixture::new();
+    let schema = "name = \"s\"\n[[attribute]]\nname = \"code\"\ntype = \"string\"\nonly = [\"hr\"]\n\
+                  [[attribute]]\nname = \"day\"\ntype = \"date\"\n\
+                  [[attribute]]\nname = \"age\"\ntype = \"integer\"\n\
+                  [[attribute]]\nname = \"sign\"\ntype = \"string\"\nonly = [\"+\"]\n";
+    given.schema = Some(Schema::parse(schema, "s.toml", Path::new("")).expect("a schema"));
+    let text = "code,day,age,sign\nhr,2026-01-01,30,+\nbp,2026-01-02,31,+\nhr,2026-01-03,32,-\nhr,2026-01-04,33,+\n";
+    let all = given.read(text, CSV).expect("a table");
+    assert_eq!((all.rows, all.columns.len()), (2, 4));
+    for columns in [["age"], ["day"], ["sign"]] {
+        given.columns = Some(columns.map(str::to_owned).to_vec());
+        let table = given.read(text, CSV).expect("a table");
+        assert_eq!((table.rows, table.columns.len()), (2, 1));
+    }
+    let by_topic = schema.replace("only = [\"+\"]", "topics = [\"t\"]");
+    given.schema = Some(Schema::parse(&by_topic, "s.toml", Path::new("")).expect("a schema"));
+    given.columns = None;
+    assert_error_contains(given.read(text, CSV), "\"sign\" of the schema differs by topic");
 }

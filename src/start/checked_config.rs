@@ -159,8 +159,12 @@ pub fn explode_problems(config: &Config, schema: &Schema, file: &str) -> Vec<Con
     let mut found = Vec::new();
     let format = config.source.format();
     if config.source.kind == SourceKind::File && format != RecordFormat::Json {
-        let name = if format == RecordFormat::Csv { "CSV" } else { "Parquet" };
-        let message = format!("the schema explodes {array:?}, but rows of {name} cannot be exploded");
+        let name = match format {
+            RecordFormat::Csv => "rows of CSV",
+            RecordFormat::AppleHealth => "records of Apple Health",
+            _ => "rows of Parquet",
+        };
+        let message = format!("the schema explodes {array:?}, but {name} cannot be exploded");
         found.push(ConfigProblem::new(
             file,
             "source.format",

@@ -12,7 +12,7 @@
 //! No limit is ever raised; lower limits suppress more (docs/internals/architecture.md rule 8; decision 0055).
 
 use crate::config::{Config, ConfigProblem, MOST_VALUES, SinkKind, SourceKind, format_size};
-use crate::telemetry::MemoryPart;
+use crate::telemetry::{LimitsConfigured, MemoryPart};
 use throng_core::stream::input_batch::BatchLimits;
 use throng_core::values::codebook::Codebook;
 use throng_core::values::schema::Schema;
@@ -207,6 +207,20 @@ pub fn memory_division(config: &Config, schema: &Schema) -> Option<MemoryDivisio
 /// Returns the limits of the parts.
 pub fn memory_bounds(config: &Config, schema: &Schema) -> MemoryBounds {
     memory_division(config, schema).map_or_else(|| configured_bounds(config), |division| division.bounds)
+}
+
+/// Returns the limits that metrics of use are compared with.
+pub fn usage_limits(config: &Config, schema: &Schema) -> LimitsConfigured {
+    let bounds = memory_bounds(config, schema);
+    LimitsConfigured {
+        batch_records: config.batch.max_records as u64,
+        supporters: bounds.max_budget_entries as u64,
+        waiting_lines: bounds.max_waiting_lines as u64,
+        said_lines: bounds.max_said_lines as u64,
+        model_edges: bounds.max_edges,
+        profiles: config.join.iter().map(|join| join.max_people as u64).sum(),
+        memory_bytes: config.process.memory_limit.unwrap_or(0),
+    }
 }
 
 /// Returns the limits that close a batch.

@@ -22,6 +22,9 @@ fn without_memory_limit_bounds_are_unchanged() {
     let bounds = memory_bounds(&config, &schema);
     assert_eq!((bounds.max_budget_entries, bounds.value_bytes, bounds.dictionary_bytes), (2_000_000, None, None));
     assert_eq!(batch_limits(&config, &schema), configured_limits(&config));
+    let limits = usage_limits(&config, &schema);
+    assert_eq!((limits.batch_records, limits.supporters, limits.memory_bytes), (10_000, 2_000_000, 0));
+    assert_eq!((limits.said_lines, limits.profiles), (2_000_000, 0));
     assert_eq!(client_queue_sizes(&config), None);
     assert!(problems(&config, &schema, "t.toml").is_empty());
 }

@@ -171,13 +171,17 @@ pub fn problems(config: &Config, schema: &Schema, file: &str) -> Vec<ConfigProbl
     found
 }
 
-/// A file has only values; joined attributes come from profiles.
+/// A file has only values of one topic; joined attributes come from profiles.
 fn file_problems(schema: &Schema, file: &str) -> Vec<ConfigProblem> {
+    let by_topic = schema.attributes.iter().filter(|a| a.selection.differs_by_topic()).map(|a| {
+        let message = format!("attribute {:?} of the schema differs by topic, but a file has no topics", a.name);
+        ConfigProblem::new(file, "source.kind", message, "read topics, or remove `topics` and `pointers` in the schema")
+    });
     let of_messages = |a: &&Attribute| a.from != AttributeOrigin::Value && a.from.join().is_none();
     let problem = |a: &Attribute| {
         let message =
             format!("attribute {:?} of the schema has from = {:?}, but a file has no messages", a.name, a.from.name());
         ConfigProblem::new(file, "source.kind", message, "read a topic, or set from = \"value\" in the schema")
     };
-    schema.attributes.iter().map(AsRef::as_ref).filter(of_messages).map(problem).collect()
+    by_topic.chain(schema.attributes.iter().map(AsRef::as_ref).filter(of_messages).map(problem)).collect()
 }

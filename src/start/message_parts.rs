@@ -30,7 +30,7 @@ impl PartFormat {
             RecordFormat::Protobuf => Self::Protobuf,
             RecordFormat::JsonSchema => Self::JsonSchema,
             // File formats are rejected for topics elsewhere.
-            RecordFormat::Json | RecordFormat::Csv | RecordFormat::Parquet => Self::Json,
+            RecordFormat::Json | RecordFormat::Csv | RecordFormat::Parquet | RecordFormat::AppleHealth => Self::Json,
         }
     }
 

@@ -45,6 +45,14 @@ impl TopicPurpose {
         matches!(self, Self::Source | Self::Profiles)
     }
 
+    /// Returns true if the sink writes the topic, with the properties of `sink.librdkafka`.
+    pub fn is_written(self) -> bool {
+        match self {
+            Self::Source | Self::Profiles | Self::Erasures => false,
+            Self::Release | Self::DeadLetters | Self::Audit | Self::Changelog | Self::Contributions => true,
+        }
+    }
+
     /// Returns the number of partitions of a new topic, if the largest source topic has `source` partitions.
     pub fn partitions(self, source: i32) -> i32 {
         match self {

@@ -16,7 +16,7 @@ pub fn output_schema_kind(config: &Config) -> Option<FrameEncoding> {
         RecordFormat::Avro => Some(FrameEncoding::Avro),
         RecordFormat::Protobuf => Some(FrameEncoding::Protobuf),
         RecordFormat::JsonSchema => Some(FrameEncoding::Json),
-        RecordFormat::Json | RecordFormat::Csv | RecordFormat::Parquet => None,
+        RecordFormat::Json | RecordFormat::Csv | RecordFormat::Parquet | RecordFormat::AppleHealth => None,
     }
 }
 

@@ -39,10 +39,11 @@ pub fn line_format(config: &Config, schema: &Schema) -> LineFormat {
     match config.sink.format() {
         RecordFormat::Csv => LineFormat::Csv { separator: u8::try_from(config.source.separator).unwrap_or(b',') },
         RecordFormat::Json | RecordFormat::JsonSchema if is_nested(config) => LineFormat::Nested(nesting(schema)),
-        // Message formats are rejected for files elsewhere.
+        // Message and input formats are rejected for files elsewhere.
         RecordFormat::Json
         | RecordFormat::JsonSchema
         | RecordFormat::Parquet
+        | RecordFormat::AppleHealth
         | RecordFormat::Avro
         | RecordFormat::Protobuf => LineFormat::Json,
     }
@@ -54,6 +55,7 @@ pub fn format_label(format: RecordFormat) -> WrittenAs {
         RecordFormat::Json | RecordFormat::JsonSchema => WrittenAs::Json,
         RecordFormat::Csv => WrittenAs::Csv,
         RecordFormat::Parquet => WrittenAs::Parquet,
+        RecordFormat::AppleHealth => WrittenAs::AppleHealth,
         RecordFormat::Avro => WrittenAs::Avro,
         RecordFormat::Protobuf => WrittenAs::Protobuf,
     }
@@ -67,5 +69,6 @@ pub fn file_format(format: RecordFormat, separator: char) -> file::FileFormat {
         }
         RecordFormat::Csv => file::FileFormat::Csv { separator: u8::try_from(separator).unwrap_or(b',') },
         RecordFormat::Parquet => file::FileFormat::Parquet,
+        RecordFormat::AppleHealth => file::FileFormat::AppleHealth,
     }
 }

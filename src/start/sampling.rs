@@ -156,7 +156,7 @@ fn read_encoded(
     let (limits, unknown) = codec_limits(config);
     let format = config.source.format_of_file(path);
     let (file, columns) = (file_format(format, config.source.separator), fields(schema, format == RecordFormat::Csv));
-    let mut source = FileSource::open(path, file, &columns, limits, unknown)?.selecting(&schema.attributes);
+    let mut source = FileSource::open(path, file, &columns, limits, unknown)?.selecting(&schema.attributes)?;
     let (mut batch, mut rejected, mut uncovered) = (CodeBatch::new(schema.attributes.len()), 0, BTreeMap::new());
     let absent: Vec<usize> = source.absent_attributes().into_iter().filter(|a| !joined.contains(a)).collect();
     while absent.is_empty() && batch.rows() < most {
@@ -253,7 +253,7 @@ pub fn read_whole_file(
         unknown,
     )?
     .followed_by(more)?
-    .selecting(&schema.attributes);
+    .selecting(&schema.attributes)?;
     let joined: Vec<usize> = profiles.iter().flat_map(|join| join.attributes.iter().copied()).collect();
     let absent = source.absent_attributes().into_iter().filter(|a| !joined.contains(a));
     let absent: Vec<String> = absent.map(|a| schema.attributes[a].name.clone()).collect();

@@ -26,7 +26,7 @@ const PROBE_ROWS_PER_READ: usize = 10_000;
 /// Comparison of a file with a schema, with attributes as positions.
 #[derive(Clone, Debug, Default)]
 pub struct SchemaComparison {
-    /// Records, including unreadable ones.
+    /// Records, including those that are unreadable or not selected.
     pub records: u64,
     /// Unreadable records.
     pub unreadable: u64,
@@ -53,7 +53,7 @@ pub fn compare_file(config: &Config, schema: &Schema, path: &Path) -> Result<Sch
     let (limits, unknown) = codec_limits(config);
     let format = config.source.format();
     let (file, columns) = (file_format(format, config.source.separator), fields(schema, format == RecordFormat::Csv));
-    let mut source = FileSource::open(path, file, &columns, limits, unknown)?.selecting(&schema.attributes);
+    let mut source = FileSource::open(path, file, &columns, limits, unknown)?.selecting(&schema.attributes)?;
     let width = schema.attributes.len();
     let (mut met, mut wrong, mut unreadable, mut records) = (vec![false; width], vec![0_u64; width], 0, 0);
     loop {
@@ -79,7 +79,7 @@ pub fn compare_file(config: &Config, schema: &Schema, path: &Path) -> Result<Sch
         RecordFormat::Json | RecordFormat::JsonSchema | RecordFormat::Avro | RecordFormat::Protobuf => {
             find_unknown_keys(config, schema, path)
         }
-        RecordFormat::Csv | RecordFormat::Parquet => {
+        RecordFormat::Csv | RecordFormat::Parquet | RecordFormat::AppleHealth => {
             UnknownKeys { named: source.unknown_columns().to_vec(), ..UnknownKeys::default() }
         }
     };
@@ -130,6 +130,7 @@ fn unknown_keys_of_records(config: &Config, schema: &Schema, path: &Path) -> Unk
         more: &[],
         format: file_format(RecordFormat::Json, ','),
         schema: None,
+        selects: false,
         columns: None,
         limits: DecodeLimits::for_whole_files(),
         max_columns: MAX_KEYS,

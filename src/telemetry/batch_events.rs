@@ -129,7 +129,6 @@ fn set_commit_gauges(metrics: &Metrics, report: &BatchReport) {
         metrics.memory.part_bytes.of(part).set(bytes as f64);
     }
     metrics.planning.drift.set(report.drift_bits);
-    metrics.source.lag.set(report.lag_records.map_or(f64::NAN, |records| records as f64));
     metrics.flow.batch_clock.set(report.clock_ms as f64 / 1000.0);
     // No quality figures without records.
     if report.consumed + report.released + report.suppressed.total() > 0 {

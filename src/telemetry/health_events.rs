@@ -28,6 +28,43 @@ impl VerificationRefused {
     }
 }
 
+/// Limits of a configuration that metrics of use are compared with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LimitsConfigured {
+    /// Records at which a batch is closed.
+    pub batch_records: u64,
+    /// Entries of tenure and budgets.
+    pub supporters: u64,
+    /// Delayed lines; 0 without a delay.
+    pub waiting_lines: u64,
+    /// Pairs of subject and group in the release log.
+    pub said_lines: u64,
+    /// Value pairs of the model.
+    pub model_edges: u64,
+    /// Profiles of all joins.
+    pub profiles: u64,
+    /// Bytes of `process.memory_limit`; 0 without a limit.
+    pub memory_bytes: u64,
+}
+
+impl LimitsConfigured {
+    /// Updates the metrics.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        let limits = &telemetry.metrics().limits;
+        for (gauge, limit) in [
+            (&limits.batch_records, self.batch_records),
+            (&limits.supporters, self.supporters),
+            (&limits.waiting_lines, self.waiting_lines),
+            (&limits.said_lines, self.said_lines),
+            (&limits.model_edges, self.model_edges),
+            (&limits.profiles, self.profiles),
+            (&limits.memory_bytes, self.memory_bytes),
+        ] {
+            gauge.set(clamped(limit));
+        }
+    }
+}
+
 /// The durable state was read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StateRecovered {

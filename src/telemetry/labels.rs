@@ -48,6 +48,8 @@ labels! {
         Csv = "csv",
         /// Apache Parquet.
         Parquet = "parquet",
+        /// Export of Apple's Health app.
+        AppleHealth = "apple_health",
         /// Avro.
         Avro = "avro",
         /// Protobuf.

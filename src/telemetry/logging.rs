@@ -2,7 +2,9 @@
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::env::VarError;
 use std::io::Write;
+use throng_core::printable::printable;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -15,8 +17,6 @@ pub enum LoggingError {
     Format(String),
     #[error("log level `{0}` is unknown (set telemetry.log_level to error, warn, info, debug or trace)")]
     Level(String),
-    #[error("RUST_LOG: {0} (use directives such as throng=debug or librdkafka=debug)")]
-    Directives(String),
     #[error("logging is already initialised (initialise it once, at the start of the process)")]
     Twice,
 }
@@ -24,19 +24,18 @@ pub enum LoggingError {
 /// Log target of the lines of librdkafka, which may quote message keys and host names: off by default.
 const CLIENT_TARGET: &str = "librdkafka";
 
-/// Starts logging to standard error. `format` is `text` or `json`; `level` applies to throng, other crates log from
-/// `warn` on. Directives in `RUST_LOG` are added, and override these.
+/// Common prefix of throng's log targets.
+const OWN_TARGETS: &str = "throng";
+
+/// Starts logging to standard error. `format` is `text` or `json`; `level` applies to throng, other crates log only if
+/// `RUST_LOG` names their target. Directives in `RUST_LOG` override `level`; if they are invalid, they are ignored with a
+/// warning.
 ///
 /// # Errors
 /// Fails for an unknown format or level, or a second call.
 pub fn init_logging(format: &str, level: &str) -> Result<(), LoggingError> {
     let own: LevelFilter = level.parse().map_err(|_| LoggingError::Level(level.into()))?;
-    let others = own.min(LevelFilter::WARN);
-    let directives = std::env::var("RUST_LOG").unwrap_or_default();
-    let filter = EnvFilter::builder()
-        .with_default_directive(others.into())
-        .parse(filter_directives(own, &directives))
-        .map_err(|error| LoggingError::Directives(error.to_string()))?;
+    let (filter, ignored) = log_filter(own, std::env::var("RUST_LOG"));
     let colours = std::io::IsTerminal::is_terminal(&std::io::stderr())
         && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let lines = tracing_subscriber::fmt()
@@ -49,15 +48,40 @@ pub fn init_logging(format: &str, level: &str) -> Result<(), LoggingError> {
         "json" => lines.json().flatten_event(true).finish().try_init(),
         other => return Err(LoggingError::Format(other.into())),
     };
-    begun.map_err(|_| LoggingError::Twice)
+    begun.map_err(|_| LoggingError::Twice)?;
+    if let Some(reason) = ignored {
+        tracing::warn!("RUST_LOG is ignored: {reason} (use directives such as throng=debug or librdkafka=debug)");
+    }
+    Ok(())
 }
 
-/// A level without a target in `given`, such as `debug`, applies to throng and replaces `own`.
+/// Returns the filter of `own` and `given`, the value of `RUST_LOG`; of `own` alone, with the reason, if `given` is
+/// invalid.
+fn log_filter(own: LevelFilter, given: Result<String, VarError>) -> (EnvFilter, Option<String>) {
+    let configured = || EnvFilter::builder().parse_lossy(filter_directives(own, ""));
+    let given = match given {
+        Ok(given) => given,
+        Err(VarError::NotPresent) => return (configured(), None),
+        Err(VarError::NotUnicode(_)) => return (configured(), Some("not UTF-8".to_owned())),
+    };
+    match EnvFilter::builder().parse(filter_directives(own, &given)) {
+        Ok(filter) => (filter, None),
+        Err(error) => (configured(), Some(format!("{error} in {:?}", printable(&given)))),
+    }
+}
+
+/// A directive of `given` without a target, such as `debug`, applies to throng's targets only; a level replaces `own`.
 fn filter_directives(own: LevelFilter, given: &str) -> String {
+    let (mut level, mut targets) = (own, String::new());
     // The empty text is a level for the parser.
-    let parts = given.split(',').map(str::trim).filter(|part| !part.is_empty());
-    let level = parts.filter_map(|part| part.parse::<LevelFilter>().ok()).next_back();
-    format!("throng={},{CLIENT_TARGET}=off,{given}", level.unwrap_or(own))
+    for part in given.split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        match part.parse::<LevelFilter>() {
+            Ok(given) => level = given,
+            Err(_) if part.starts_with('[') => targets += &format!(",{OWN_TARGETS}{part}"),
+            Err(_) => targets += &format!(",{part}"),
+        }
+    }
+    format!("{OWN_TARGETS}={level},{CLIENT_TARGET}=off{targets}")
 }
 
 /// Returns true for the panic of `println!` on a broken pipe.
@@ -130,8 +154,10 @@ impl LogLimiter {
 mod tests {
     use super::{
         LOG_WINDOW_MS, LogDecision, LogLimiter, LoggingError, MAX_LINES_PER_WINDOW, filter_directives, init_logging,
+        log_filter,
     };
     use proptest::prelude::*;
+    use std::env::VarError;
     use tracing_subscriber::EnvFilter;
     use tracing_subscriber::filter::LevelFilter;
 
@@ -144,12 +170,36 @@ mod tests {
     #[test]
     fn given_directives_override_the_configured_level() {
         let of = |given: &str| filter_directives(LevelFilter::INFO, given);
-        assert_eq!(of(""), "throng=info,librdkafka=off,");
-        assert_eq!(of("debug"), "throng=debug,librdkafka=off,debug");
+        assert_eq!(of(""), "throng=info,librdkafka=off");
         assert_eq!(of("librdkafka=debug"), "throng=info,librdkafka=off,librdkafka=debug");
-        for directives in ["", "debug", "throng=trace", "librdkafka=debug,warn"].map(of) {
+        for directives in ["", "debug", "throng=trace", "librdkafka=debug, warn", "[span]=debug"].map(of) {
             assert!(EnvFilter::builder().parse(&directives).is_ok(), "{directives}");
         }
+    }
+
+    #[test]
+    fn directives_without_a_target_apply_to_throng_only() {
+        let of = |given: &str| filter_directives(LevelFilter::INFO, given);
+        assert_eq!(of("debug"), "throng=debug,librdkafka=off");
+        assert_eq!(of(" warn ,h2=error, TRACE"), "throng=trace,librdkafka=off,h2=error");
+        assert_eq!(of("[span]=debug"), "throng=info,librdkafka=off,throng[span]=debug");
+    }
+
+    #[test]
+    fn invalid_directives_are_ignored_with_a_reason() {
+        let filter_of = |given| {
+            let (filter, ignored) = log_filter(LevelFilter::INFO, given);
+            (filter.to_string(), ignored)
+        };
+        let (configured, none) = filter_of(Err(VarError::NotPresent));
+        assert_eq!((none, filter_of(Ok("error".to_owned())).1), (None, None));
+        for given in ["throng=loud", "debug,=", "a b[", "[span"] {
+            let (filter, ignored) = filter_of(Ok(given.to_owned()));
+            assert_eq!(filter, configured, "{given}");
+            assert!(ignored.is_some_and(|reason| reason.contains(given)), "{given}");
+        }
+        let (filter, ignored) = filter_of(Err(VarError::NotUnicode("x".into())));
+        assert!(filter == configured && ignored.is_some());
     }
 
     #[test]

@@ -22,8 +22,11 @@ pub(super) struct Metrics {
     pub fragments: Vec<IntCounter>,
     pub quality: Quality,
     pub source: Source,
+    /// By topic and assigned partition: records cannot add a series.
+    pub partition_lag: GaugeVec,
     pub profiles: Profiles,
     pub memory: Memory,
+    pub limits: Limits,
     pub process: Process,
     pub erasures: Erasures,
     pub series: Series,
@@ -119,7 +122,8 @@ series! {
 
     /// Source of the records.
     Source {
-        lag: gauge "throng_source_lag_records", "Records behind the end of the source; NaN if unknown.";
+        lag: gauge "throng_source_lag_records",
+            "Records of the assigned partitions after the last commit, where known; NaN if none is known.";
         connected: count "throng_source_connected", "1 while the source answers.";
         losses: counter "throng_source_losses_total", "Times that the source stopped answering.";
         partitions: count "throng_partitions_assigned", "Partitions that this instance reads.";
@@ -167,6 +171,17 @@ series! {
             "Share of process.memory_limit for each part of the memory; 0 without a limit.", "part";
         part_bytes: gauges<MemoryPart> "throng_memory_used_bytes",
             "Memory used by each part, including copies for searches, rounded and delayed; NaN for parts that are not measured.", "part";
+    }
+
+    /// Limits of the metrics of use, lowered by process.memory_limit.
+    Limits {
+        batch_records: count "throng_batch_records_limit", "Records at which a batch is closed (batch.max_records).";
+        supporters: count "throng_ledger_supporters_limit", "Limit of throng_ledger_supporters.";
+        waiting_lines: count "throng_waiting_lines_limit", "Limit of throng_waiting_lines; 0 without a delay.";
+        said_lines: count "throng_said_lines_limit", "Limit of throng_said_lines.";
+        model_edges: count "throng_model_edges_limit", "Limit of throng_model_edges.";
+        profiles: count "throng_profiles_limit", "Limit of throng_profiles: max_people of all joins.";
+        memory_bytes: count "throng_process_memory_limit_bytes", "Limit of the memory (process.memory_limit); 0 without a limit.";
     }
 
     /// Standard figures of the process.
@@ -254,8 +269,7 @@ series! {
         violations: counter "throng_verification_violations_total", "Fragments that verification refused.";
         limits: counters<Limit> "throng_limit_reached_total",
             "Times that a limit was reached; limits that depend on values count at most every ten minutes.", "limit";
-        ready: count "throng_ready", "1 while the daemon is ready, also as a standby.";
-        standby: count "throng_standby", "1 while other instances of the group have all partitions.";
+        ready: count "throng_ready", "1 while the daemon is ready.";
         reloads: counters<ReloadOutcome> "throng_reloads_total",
             "Reloads of the configuration, by outcome.", "outcome";
         reload_refused: count "throng_last_reload_refused",
@@ -298,6 +312,8 @@ impl Metrics {
         let groups = groups.iter().map(String::as_str).chain(["other"]);
         let memory = Memory::new(&shelf);
         MemoryPart::ALL.iter().for_each(|part| memory.part_bytes.of(*part).set(f64::NAN));
+        let source = Source::new(&shelf);
+        source.lag.set(f64::NAN);
         let health = Health::new(&shelf);
         health.k.set(clamped(k as u64));
         Self {
@@ -307,9 +323,17 @@ impl Metrics {
             }),
             fragments: groups.map(|group| fragments.with_label_values(&[group])).collect(),
             quality: Quality::new(&shelf),
-            source: Source::new(&shelf),
+            source,
+            partition_lag: shelf.register_metric(GaugeVec::new(
+                Opts::new(
+                    "throng_source_partition_lag_records",
+                    "Records of an assigned partition after the last commit; NaN if unknown.",
+                ),
+                &["topic", "partition"],
+            )),
             profiles: Profiles::new(&shelf),
             memory,
+            limits: Limits::new(&shelf),
             process: Process::new(&shelf),
             erasures: Erasures::new(&shelf),
             series: Series::new(&shelf),

@@ -29,7 +29,8 @@ pub use batch_events::{
 pub use changelog_events::{StateMoved, StateRestored};
 pub use figure_rounding::{RoundingDraws, round_count, round_to_step};
 pub use health_events::{
-    ConfigReloaded, LimitReached, PolicyActivated, StateRecovered, StateResponding, StateStalled, VerificationRefused,
+    ConfigReloaded, LimitReached, LimitsConfigured, PolicyActivated, StateRecovered, StateResponding, StateStalled,
+    VerificationRefused,
 };
 pub use history::HistoryPoint;
 pub use labels::{
@@ -46,7 +47,7 @@ pub use report::{
 pub use series_events::CohortsElsewhere;
 pub use source_events::{
     InputLost, PartitionsChanged, RegistryAnswered, RegistryLost, SchemaLookupsExhausted, SchemaUnknown,
-    SourceConnected, SourceLost, SourceRefused, WriterSchemaMet,
+    SourceConnected, SourceLag, SourceLost, SourceRefused, WriterSchemaMet,
 };
 pub use status::{LastReload, Readiness, ShareScope, Status, Telemetry};
 pub use subject_events::{

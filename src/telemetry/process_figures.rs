@@ -9,6 +9,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 static STARTED: LazyLock<f64> =
     LazyLock::new(|| SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64()));
 
+/// Keeps the time of the start, which is otherwise read with the first figures.
+pub(super) fn keep_start_time() {
+    LazyLock::force(&STARTED);
+}
+
 /// Figures of the process.
 pub(super) struct ProcessFigures {
     /// Unix time of the start, in seconds.

@@ -18,7 +18,7 @@ pub struct RecordTotals {
     pub suppressed: u64,
     /// Records that could not be read or did not fit the schema.
     pub dead_lettered: u64,
-    /// Tombstones: null payloads.
+    /// Null payloads, records that the schema does not select (`only`), and withheld records of erased subjects.
     pub dropped: u64,
     /// Records that wait in the changelog of a revoked partition or an ended process. The restoring instance counts
     /// them as consumed.
@@ -151,7 +151,7 @@ pub struct BatchReport {
     pub suppressed: CountsByLabel<SuppressionReason>,
     /// Unreadable records, by reason.
     pub dead_lettered: CountsByLabel<RejectionReason>,
-    /// Tombstones.
+    /// Null payloads and records that the schema does not select.
     pub dropped: u64,
     /// Withheld records without any release so far.
     pub held: u64,

@@ -139,6 +139,30 @@ impl PartitionsChanged {
     }
 }
 
+/// Lag of the assigned partitions. Partitions that are not listed lose their series.
+#[derive(Clone, Copy, Debug)]
+pub struct SourceLag<'a> {
+    /// Topic, partition, and records after the last commit, if known.
+    pub partitions: &'a [(&'a str, i32, Option<u64>)],
+}
+
+impl SourceLag<'_> {
+    /// Updates the metrics.
+    pub fn emit(&self, telemetry: &Telemetry) {
+        let metrics = telemetry.metrics();
+        // A scrape holds the same lock: it finds all series or none.
+        let board = telemetry.board();
+        metrics.partition_lag.reset();
+        for (topic, partition, lag) in self.partitions {
+            let gauge = metrics.partition_lag.with_label_values(&[*topic, partition.to_string().as_str()]);
+            gauge.set(lag.map_or(f64::NAN, |records| records as f64));
+        }
+        let total = self.partitions.iter().filter_map(|(.., lag)| *lag).reduce(|a, b| a + b);
+        metrics.source.lag.set(total.map_or(f64::NAN, |records| records as f64));
+        drop(board);
+    }
+}
+
 /// Records, or the start, wait for a schema registry; not ready.
 #[derive(Clone, Copy, Debug)]
 pub struct RegistryLost<'a> {

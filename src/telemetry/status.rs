@@ -5,7 +5,7 @@ use super::history::{HistoryPoint, SecondsHistory};
 use super::labels::{CountsByLabel, MemoryPart, Outcome, ReloadOutcome, SuppressionReason, WrittenAs};
 use super::logging::{LogDecision, LogLimiter};
 use super::metrics::{Metrics, clamped};
-use super::process_figures::{ProcessFigures, rounded_resident_bytes};
+use super::process_figures::{ProcessFigures, keep_start_time, rounded_resident_bytes};
 use super::reason::RejectionReason;
 use super::report::{BatchReport, RecordShare, RecordTotals, RepresentedShare, SeriesPublished};
 use crate::html::series_chart::SeriesCharts;
@@ -22,8 +22,6 @@ use throng_kafka::refusal::SecurityRefusal;
 pub struct Readiness {
     /// Partitions are assigned, or the file is open.
     pub assignment: bool,
-    /// The group has assigned every partition to other instances. A standby is ready to take over.
-    pub standby: bool,
     /// The record schema is loaded.
     pub schema: bool,
     /// A broker responds; always true for files.
@@ -42,7 +40,7 @@ impl Readiness {
         let conditions = [
             (self.schema, "the record schema is not loaded"),
             (self.broker, "no broker answers"),
-            (self.assignment || self.standby, "no partition is assigned"),
+            (self.assignment, "no partition is assigned"),
             (!self.registry_waited_for, "records wait for a schema registry that does not answer"),
             (!self.state_failed, "the disk of the state directory does not answer, or has failed"),
         ];
@@ -211,6 +209,7 @@ impl std::fmt::Debug for Telemetry {
 impl Telemetry {
     /// Creates every series. Fragments outside `groups` are counted under `other`.
     pub fn new(k: usize, groups: &[String]) -> Self {
+        keep_start_time();
         let board = TelemetryState { fragments_by_group: vec![0; groups.len() + 1], ..TelemetryState::default() };
         Self(Arc::new(TelemetryInner {
             started: Instant::now(),
@@ -272,7 +271,6 @@ impl Telemetry {
         let board = self.board();
         let metrics = self.metrics();
         metrics.health.ready.set(i64::from(board.readiness.reasons().is_empty()));
-        metrics.health.standby.set(i64::from(board.readiness.standby));
         metrics.process.set(&ProcessFigures::read());
         metrics.render()
     }

@@ -54,6 +54,15 @@ fn report(consumed: u64, shares: [u64; 4], was_held: u64) -> BatchReport {
     }
 }
 
+#[test]
+fn start_time_is_the_time_before_the_first_scrape() {
+    let telemetry = telemetry();
+    let created = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock after 1970");
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let started = sample(&telemetry.render(), "process_start_time_seconds");
+    assert!(started <= created.as_secs_f64(), "{started} is later than {created:?}");
+}
+
 fn reports() -> impl Strategy<Value = Vec<(u64, [u64; 4])>> {
     prop::collection::vec((0u64..1_000, [0u64..100, 0u64..100, 0u64..100, 0u64..100]), 0..30)
 }
@@ -137,7 +146,6 @@ fn batch_report_updates_metrics() {
     let telemetry = telemetry();
     let mut report = report(2000, [50, 50, 50, 0], 0);
     report.risk_before = RiskFigures { highest: 1.0, average: 0.5, share_below_k: 0.25 };
-    report.lag_records = Some(7);
     report.seconds.add(Stage::Verify, 0.25);
     report.append_to_commit_seconds = Some(0.5);
     BatchCommitted(report).emit(&telemetry);
@@ -145,7 +153,6 @@ fn batch_report_updates_metrics() {
     for (name, value) in [
         ("throng_reidentification_risk{picture=\"before\",statistic=\"highest\"}", 1.0),
         ("throng_records_below_k_share{picture=\"before\"}", 0.25),
-        ("throng_source_lag_records", 7.0),
         ("throng_batch_duration_seconds_sum{stage=\"verify\"}", 0.25),
         ("throng_append_to_commit_seconds_count", 1.0),
         ("throng_suppressed_records_total{reason=\"quiet\"}", 500.0),
@@ -192,8 +199,57 @@ fn readiness_requires_source_and_assignment() {
 }
 
 #[test]
+fn lag_series_exist_for_assigned_partitions_only() {
+    let telemetry = telemetry();
+    let at_start = series(&telemetry.render());
+    assert!(sample(&telemetry.render(), "throng_source_lag_records").is_nan(), "unknown before the first statistics");
+    SourceLag { partitions: &[("raw", 0, Some(7)), ("raw", 1, None), ("other", 0, Some(5))] }.emit(&telemetry);
+    let text = telemetry.render();
+    let of = |text: &str, topic: &str, partition: i32| {
+        sample(text, &format!("throng_source_partition_lag_records{{partition=\"{partition}\",topic=\"{topic}\"}}"))
+    };
+    assert!((of(&text, "raw", 0) - 7.0).abs() < 1e-9 && (of(&text, "other", 0) - 5.0).abs() < 1e-9);
+    assert!(of(&text, "raw", 1).is_nan());
+    assert!((sample(&text, "throng_source_lag_records") - 12.0).abs() < 1e-9, "the known ones");
+    SourceLag { partitions: &[("raw", 1, Some(3))] }.emit(&telemetry);
+    let text = telemetry.render();
+    assert!((of(&text, "raw", 1) - 3.0).abs() < 1e-9 && series(&text).len() == at_start.len() + 1);
+    SourceLag { partitions: &[] }.emit(&telemetry);
+    assert_eq!(series(&telemetry.render()), at_start);
+    assert!(sample(&telemetry.render(), "throng_source_lag_records").is_nan());
+}
+
+#[test]
+fn configured_limits_are_metrics() {
+    let telemetry = telemetry();
+    let limits = LimitsConfigured {
+        batch_records: 1,
+        supporters: 2,
+        waiting_lines: 3,
+        said_lines: 4,
+        model_edges: 5,
+        profiles: 6,
+        memory_bytes: 7,
+    };
+    limits.emit(&telemetry);
+    let text = telemetry.render();
+    for (name, limit) in [
+        ("throng_batch_records_limit", 1.0),
+        ("throng_ledger_supporters_limit", 2.0),
+        ("throng_waiting_lines_limit", 3.0),
+        ("throng_said_lines_limit", 4.0),
+        ("throng_model_edges_limit", 5.0),
+        ("throng_profiles_limit", 6.0),
+        ("throng_process_memory_limit_bytes", 7.0),
+    ] {
+        assert!((sample(&text, name) - limit).abs() < 1e-9, "{name}: {}", sample(&text, name));
+    }
+}
+
+#[test]
 fn promtool_accepts_the_exposition() {
     let telemetry = telemetry();
+    SourceLag { partitions: &[("raw", 0, Some(7)), ("raw", 1, None)] }.emit(&telemetry);
     everything_else(&telemetry, 3);
     BatchCommitted(report(100, [50, 50, 50, 50], 0)).emit(&telemetry);
     let spawned = Command::new("promtool")

@@ -15,11 +15,12 @@ use serde_json::Value;
 use support::kafka::{Record, TestCluster, unique};
 use support::ports::free_port;
 use support::registry::{Registry, client};
+use throng::io::file::{FileFormat, FileSource};
 use throng_core::values::canonical::CanonicalKind;
 use throng_core::values::raw_batch::{RawBatch, RecordPosition};
-use throng_core::values::resolved_times::ResolvedTimes;
+use throng_core::values::resolved_cells::ResolvedCells;
 use throng_core::values::schema::{AttributeOrigin, Schema};
-use throng_formats::{DecodeLimits, FieldPath, JsonCodec};
+use throng_formats::{DecodeLimits, FieldPath, JsonCodec, UnknownCellPolicy};
 
 #[test]
 fn avro_records_in_registry_frames_are_read_and_written() {
@@ -272,10 +273,14 @@ fn records(schema: &str, text: &str) -> Vec<Vec<(String, String)>> {
     let mut batch = RawBatch::new(fields.len());
     let at = RecordPosition { topic: 0, partition: 0, offset: 0, element: 0 };
     JsonCodec::new(&fields, DecodeLimits::default()).decode(text.as_bytes(), at, &mut batch).expect("a record");
-    let resolved = ResolvedTimes::from_raw_batch(&batch, &schema.attributes);
+    canonical_records(&schema, &batch)
+}
+
+fn canonical_records(schema: &Schema, batch: &RawBatch) -> Vec<Vec<(String, String)>> {
+    let resolved = ResolvedCells::from_raw_batch(batch, &schema.attributes);
     let cell = |row: usize, (i, attribute): (usize, &std::sync::Arc<throng_core::values::schema::Attribute>)| {
         let mut text = String::new();
-        let (cells, column) = resolved.as_ref().and_then(|resolved| resolved.column(i)).unwrap_or((&batch, i));
+        let (cells, column) = resolved.as_ref().and_then(|resolved| resolved.column(i)).unwrap_or((batch, i));
         match attribute.typing.canonical(cells.token(row, column), &mut text).expect("of its type") {
             CanonicalKind::Value => Some((attribute.name.clone(), text)),
             // A document has a value and no key.
@@ -307,31 +312,28 @@ fn shipped_samples_match_their_schemas() {
     assert_eq!((of(&points[2], "time").as_str(), of(&points[2], "heart_rate").as_str()), wanted);
 }
 
-/// Returns the program between the lines of `docs/formats.md` that begin with `start` and `end`.
-fn documented(start: &str, end: &str) -> String {
-    let text =
-        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/formats.md")).expect("the page");
-    let lines: Vec<&str> = text.lines().collect();
-    let first = lines.iter().position(|line| line.starts_with(start)).expect("its first line");
-    let last = first + lines[first..].iter().position(|line| line.starts_with(end)).expect("its last line");
-    lines[first..=last].join("\n")
-}
-
 #[test]
-fn documented_command_converts_apple_health_export() {
+fn apple_health_export_matches_its_schemas() {
     let dir = tempfile::tempdir().expect("a directory");
-    std::fs::copy(file("samples/apple-health-export.xml"), dir.path().join("export.xml")).expect("the sample");
-    let program = documented("PERSON=ana", "' < export.xml");
-    let ran =
-        std::process::Command::new("sh").args(["-c", &program]).current_dir(dir.path()).status().expect("a shell");
-    assert!(ran.success(), "{program}");
-    let lines = std::fs::read_to_string(dir.path().join("ana.ndjson")).expect("what it wrote");
-    assert_eq!(lines.lines().count(), 2, "steps are no heart rates: {lines}");
-    let of: Vec<Vec<(String, String)>> =
-        lines.lines().map(|line| cells("apple-health-heart-rate.toml", line)).collect();
-    let time = |cells: &[(String, String)]| cells.iter().find(|(name, _)| name == "time").expect("a time").1.clone();
-    assert_eq!([time(&of[0]), time(&of[1])], ["\"2026-03-02T06:00:00Z\"", "\"2026-03-03T04:00:00Z\""]);
-    let pulse = |cells: &[(String, String)]| cells.iter().find(|(name, _)| name == "pulse").expect("one").1.clone();
-    assert_eq!([pulse(&of[0]), pulse(&of[1])], ["60", "130"]);
-    assert!(of.iter().flatten().any(|(name, text)| name == "person" && text == "\"ana\""));
+    let export = dir.path().join("ana.xml");
+    std::fs::copy(file("samples/apple-health-export.xml"), &export).expect("the sample");
+    let read = |name: &str, signal: &str| -> Vec<(String, String, String)> {
+        let schema = Schema::load(Path::new(&file(name))).expect("a sound schema");
+        let fields: Vec<FieldPath> = schema.attributes.iter().map(|a| FieldPath::for_attribute_path(a)).collect();
+        let limits = DecodeLimits::default();
+        let source = FileSource::open(&export, FileFormat::AppleHealth, &fields, limits, UnknownCellPolicy::Drop);
+        let mut source = source.and_then(|source| source.selecting(&schema.attributes)).expect("an export");
+        let (mut batch, mut rejected) = (RawBatch::new(fields.len()), Vec::new());
+        let outcome = source.read(&mut batch, 100, u64::MAX, &mut rejected).expect("records");
+        assert_eq!((outcome.records, outcome.end, rejected.len()), (3, true, 0));
+        let of = |cells: &[(String, String)], name: &str| {
+            cells.iter().find(|(attribute, _)| attribute == name).map(|(_, text)| text.clone()).expect("an attribute")
+        };
+        let records = canonical_records(&schema, &batch);
+        records.iter().map(|cells| (of(cells, "person"), of(cells, "time"), of(cells, signal))).collect()
+    };
+    let ana = |time: &str, value: &str| ("\"ana\"".to_owned(), format!("\"{time}\""), value.to_owned());
+    let rates = [ana("2026-03-02T06:00:00Z", "60"), ana("2026-03-03T04:00:00Z", "130")];
+    assert_eq!(read("apple-health-heart-rate.toml", "pulse"), rates);
+    assert_eq!(read("apple-health-steps.toml", "steps"), [ana("2026-03-02T06:00:00Z", "140")]);
 }

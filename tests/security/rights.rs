@@ -2,6 +2,7 @@
 
 use crate::security::admin::{May, With, grant};
 use crate::security::scene::{BATCH, Scene, TOTAL, refused, rights};
+use crate::support::binary::throng;
 use crate::support::daemon::{Stage, records};
 
 #[test]
@@ -44,4 +45,22 @@ fn each_missing_permission_is_named() {
             assert!(named && code.is_some_and(|code| code > 0), "with Describe for {may:?} {with:?}: {code:?}: {said}");
         }
     }
+}
+
+#[test]
+fn topic_without_describe_right_is_reported_with_the_others() {
+    let Some(scene) = Scene::shared() else { return };
+    let user = scene.user("lister");
+    let mut stage = Stage::new(&scene.broker, 1).with_static_membership().reached_by(scene.at("SASL"));
+    stage.security = format!("[source.security]\n{}\n", scene.as_user("scram-sha-512", &user));
+    let file = stage.configure("only", 0, BATCH, "1h");
+    let rights: Vec<_> =
+        rights(&stage).into_iter().filter(|(_, with)| *with != With::Topic(stage.letters.clone())).collect();
+    grant(&scene.broker.bootstrap(), &user, &rights);
+    let output = throng().args(["topics", "list", "-c"]).arg(&file).output().expect("it runs");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let line = |topic: &str| text.lines().find(|line| line.starts_with(topic)).unwrap_or_default();
+    assert!(line(&stage.letters).contains("no right to describe it"), "{text}");
+    assert!(line(&stage.raw).contains("1 partition") && line(&stage.changelog).contains("2 partitions"), "{text}");
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -145,7 +145,7 @@ fn collect(mut stream: impl Read + Send + 'static) -> (JoinHandle<()>, Arc<Mutex
     let collected = Arc::new(Mutex::new(Vec::new()));
     let into = Arc::clone(&collected);
     let thread = std::thread::spawn(move || {
-        let mut piece = [0; 64 * 1024];
+        let mut piece = [0; 8 * 1024];
         loop {
             let read = stream.read(&mut piece).expect("a pipe that can be read");
             if read == 0 {

@@ -14,7 +14,7 @@ use rdkafka::admin::AdminClient;
 use rdkafka::client::ClientContext;
 use rdkafka::config::FromClientConfigAndContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::error::KafkaError;
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::metadata::{Metadata, MetadataTopic};
 use rdkafka::producer::BaseProducer;
 use std::collections::BTreeMap;
@@ -26,6 +26,10 @@ use zeroize::Zeroizing;
 pub use super::failure::KafkaFailure;
 
 const REFUSAL_CHECK_INTERVAL: Duration = Duration::from_millis(250);
+const DESCRIBE_RETRY_DELAY: Duration = Duration::from_millis(100);
+
+/// Number of partitions of a topic, `None` if it does not exist, or the reason why it cannot be described.
+pub type TopicPartitions = Result<Option<i32>, KafkaFailure>;
 
 /// Client for queries, which only records refusals.
 pub type QueryClient = ManagedClient<BaseConsumer<QueryContext>>;
@@ -250,28 +254,56 @@ impl KafkaCluster {
         }
     }
 
+    /// Returns the number of partitions of each topic, `None` for a topic that does not exist. Waits for topics with a
+    /// temporary error, such as a missing leader, until `patience` is over. A topic that cannot be described has its
+    /// own failure: [`KafkaFailure::Denied`] or [`KafkaFailure::TopicUnavailable`].
+    ///
+    /// # Errors
+    /// Without an answer.
+    pub fn describe_topics(&self, topics: &[&str], patience: Duration) -> Result<Vec<TopicPartitions>, KafkaFailure> {
+        let client = self.base().set("allow.auto.create.topics", "false").query_client("cannot create a client")?;
+        let deadline = Instant::now() + patience;
+        let describe = |name: &&str| match self.describe_topic(&client, name, deadline) {
+            Err(failure @ (KafkaFailure::Denied { .. } | KafkaFailure::TopicUnavailable { .. })) => Ok(Err(failure)),
+            answer => answer.map(Ok),
+        };
+        let mut answers = topics.iter().map(describe).collect::<Result<Vec<TopicPartitions>, KafkaFailure>>()?;
+        while answers.iter().any(is_temporary) && Instant::now() < deadline {
+            std::thread::sleep(DESCRIBE_RETRY_DELAY);
+            for (name, answer) in topics.iter().zip(&mut answers) {
+                if is_temporary(answer) {
+                    *answer = describe(name)?;
+                }
+            }
+        }
+        self.0.recent_refusals.clear();
+        Ok(answers)
+    }
+
+    fn describe_topic(&self, client: &QueryClient, name: &str, deadline: Instant) -> Result<Option<i32>, KafkaFailure> {
+        // A topic is queried at least once, even if others took all of the time.
+        let left = deadline.saturating_duration_since(Instant::now()).max(REFUSAL_CHECK_INTERVAL);
+        let metadata = self.metadata(client, name, left)?;
+        let found = metadata.topics().iter().find(|topic| topic.name() == name);
+        match found.and_then(MetadataTopic::error).map(RDKafkaErrorCode::from) {
+            None => {
+                let partitions = found.map(|topic| i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX));
+                Ok(partitions.filter(|number| *number > 0))
+            }
+            Some(RDKafkaErrorCode::UnknownTopicOrPartition) => Ok(None),
+            Some(code) if is_denied(code) => {
+                Err(KafkaFailure::Denied { brokers: self.brokers(), right: describe_permission(name) })
+            }
+            Some(code) => Err(KafkaFailure::TopicUnavailable { brokers: self.brokers(), topic: name.to_owned(), code }),
+        }
+    }
+
     /// Returns the number of partitions of each topic, `None` for a topic that does not exist.
     ///
     /// # Errors
-    /// Without an answer or the right to describe a topic.
+    /// Without an answer, or if a topic cannot be described.
     pub fn existing_partitions(&self, topics: &[&str], patience: Duration) -> Result<Vec<Option<i32>>, KafkaFailure> {
-        let client = self.base().set("allow.auto.create.topics", "false").query_client("cannot create a client")?;
-        let deadline = Instant::now() + patience;
-        let of = |name: &&str| {
-            let metadata = self.metadata(&client, name, deadline.saturating_duration_since(Instant::now()))?;
-            let found = metadata.topics().iter().find(|topic| topic.name() == *name);
-            if found.and_then(MetadataTopic::error).is_some_and(|error| is_denied(error.into())) {
-                return Err(KafkaFailure::Denied { brokers: self.brokers(), right: describe_permission(name) });
-            }
-            let found = found.filter(|topic| topic.error().is_none());
-            let partitions = found.map(|topic| i32::try_from(topic.partitions().len()).unwrap_or(i32::MAX));
-            Ok(partitions.filter(|number| *number > 0))
-        };
-        let partitions: Result<Vec<Option<i32>>, KafkaFailure> = topics.iter().map(of).collect();
-        if partitions.is_ok() {
-            self.0.recent_refusals.clear();
-        }
-        partitions
+        self.describe_topics(topics, patience)?.into_iter().collect()
     }
 
     /// Returns the number of partitions of each topic.
@@ -382,13 +414,52 @@ impl ClientSettings {
     }
 }
 
+fn is_temporary(answer: &TopicPartitions) -> bool {
+    answer.as_ref().is_err_and(KafkaFailure::may_pass_later)
+}
+
 fn describe_permission(topic: &str) -> String {
     format!("describe topic {topic:?} (Describe, included in Read and Write)")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::KafkaCluster;
+    use super::{KafkaCluster, KafkaFailure};
+    use rdkafka::bindings::rd_kafka_resp_err_t as Refusal;
+    use rdkafka::mocking::MockCluster;
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    #[test]
+    fn topic_error_is_reported_for_its_topic_only() {
+        let broker = MockCluster::new(1).expect("librdkafka's mock cluster");
+        broker.create_topic("present", 3, 1).expect("a topic");
+        for (topic, error) in [
+            ("unknown", Refusal::RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART),
+            ("denied", Refusal::RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED),
+            ("leaderless", Refusal::RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE),
+        ] {
+            broker.create_topic(topic, 1, 1).expect("a topic");
+            broker.topic_error(topic, error).expect("a valid name");
+        }
+        let cluster = KafkaCluster::new(&broker.bootstrap_servers(), BTreeMap::new());
+        let names = ["leaderless", "denied", "unknown", "present"];
+        let answers = cluster.describe_topics(&names, Duration::from_secs(3)).expect("the broker answers");
+        let [leaderless, denied, unknown, present]: [_; 4] = answers.try_into().expect("four answers");
+        let failure = leaderless.expect_err("no leader").to_string();
+        assert!(failure.contains("\"leaderless\"") && failure.contains("LeaderNotAvailable"), "{failure}");
+        assert!(matches!(denied, Err(KafkaFailure::Denied { .. })), "{denied:?}");
+        assert!(matches!((&unknown, &present), (Ok(None), Ok(Some(3)))), "{unknown:?} {present:?}");
+        let failure = cluster.existing_partitions(&["present", "denied"], Duration::from_secs(3));
+        assert!(matches!(failure, Err(KafkaFailure::Denied { .. })), "{failure:?}");
+        let found = std::thread::scope(|threads| {
+            let asked = threads.spawn(|| cluster.existing_partitions(&["leaderless"], Duration::from_secs(60)));
+            std::thread::sleep(Duration::from_millis(500));
+            broker.topic_error("leaderless", Refusal::RD_KAFKA_RESP_ERR_NO_ERROR).expect("a valid name");
+            asked.join().expect("no panic")
+        });
+        assert!(matches!(found.as_deref(), Ok([Some(1)])), "a leader is waited for: {found:?}");
+    }
 
     #[test]
     fn secret_properties_reach_every_client() {

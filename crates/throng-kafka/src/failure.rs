@@ -48,6 +48,14 @@ pub enum KafkaFailure {
     )]
     Unreachable { brokers: String, seconds: u64 },
     #[error(
+        "kafka at {brokers}: cannot describe topic {topic:?}: {code} (correct the name of the topic, or try again when the brokers have recovered)"
+    )]
+    TopicUnavailable { brokers: String, topic: String, code: RDKafkaErrorCode },
+    #[error(
+        "kafka at {brokers}: topic {topic:?}: no message within {seconds} s at offset {offset} of partition {partition}, which ends at {end} (an open transaction hides the messages, or the leader of the partition does not answer: try again when the transaction has ended, or check the broker)"
+    )]
+    ReadStalled { brokers: String, topic: String, partition: i32, offset: i64, end: i64, seconds: u64 },
+    #[error(
         "kafka at {brokers}: partition {partition} of topic {topic:?} went back to offset {offset}, which was already read: the topic was recreated, or lost its end (start again: reading resumes at the committed offsets, or reports the problem with them)"
     )]
     WentBack { brokers: String, topic: String, partition: i32, offset: i64 },
@@ -82,6 +90,7 @@ impl KafkaFailure {
                 | Self::Secret { .. }
                 | Self::Refused { .. }
                 | Self::Denied { .. }
+                | Self::TopicUnavailable { code: RDKafkaErrorCode::InvalidTopic, .. }
         )
     }
 
@@ -95,6 +104,7 @@ impl KafkaFailure {
         match self {
             Self::Unreachable { .. } => true,
             Self::Refused { refusal, .. } => refusal.is_temporary(),
+            Self::TopicUnavailable { code, .. } => *code != RDKafkaErrorCode::InvalidTopic,
             _ => false,
         }
     }

@@ -1,7 +1,9 @@
 //! State of the Kafka consumer.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use super::partition_lags::PartitionLags;
+use std::sync::atomic::AtomicBool;
 use throng_core::stream::input_batch::SourceStatus;
+use throng_core::stream::release_sink::InputPositions;
 use throng_core::values::raw_batch::RecordPosition;
 
 /// Consumer state, shared between callbacks and the daemon.
@@ -11,10 +13,8 @@ pub struct ConsumerHealth {
     pub reachable: AtomicBool,
     /// True while partitions are assigned.
     pub assigned: AtomicBool,
-    /// True if the group has assigned no partition to this member: others have all of them.
-    pub standby: AtomicBool,
-    /// Lag of the assigned partitions, in records; negative if unknown.
-    pub lag: AtomicI64,
+    /// Lag of the assigned partitions, in records.
+    pub lags: PartitionLags,
     /// True if a partition was given up without an acknowledgement.
     pub abandoned: AtomicBool,
 }
@@ -28,7 +28,11 @@ impl ConsumerHealth {
 
 impl SourceStatus for ConsumerHealth {
     fn lag(&self) -> Option<u64> {
-        u64::try_from(self.lag.load(Ordering::Relaxed)).ok()
+        self.lags.total()
+    }
+
+    fn note_committed(&self, positions: &InputPositions) {
+        self.lags.note_committed(positions);
     }
 
     fn describe(&self, at: RecordPosition) -> String {

@@ -13,6 +13,7 @@ pub mod managed_client;
 pub mod marker;
 mod offset_check;
 pub mod offsets;
+pub mod partition_lags;
 pub mod paused;
 mod probe;
 mod producer;

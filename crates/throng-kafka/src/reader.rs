@@ -277,7 +277,7 @@ impl SourceTopicReader {
         let appended = message.timestamp().to_millis();
         batch.oldest_ms = batch.oldest_ms.into_iter().chain(appended).min();
         let Some(decoded) = decoded else {
-            batch.count_dropped(place, 1);
+            batch.count_tombstones(place, 1);
             return FetchOutcome::AddedToBatch;
         };
         let refused = batch.raw.take_refused().into_iter();
@@ -293,9 +293,10 @@ impl SourceTopicReader {
                 batch.rejected.push(RejectedRecord { coordinate, reason, attribute });
             }
             _ => {
-                let unselected = self.messages[usize::from(place.0)].1.remove_rows(&mut batch.raw, mark);
-                batch.count_dropped(place, unselected);
-                filling.share.admit(batch, mark, place, bytes);
+                let (_, filter) = &self.messages[usize::from(place.0)];
+                let removed = filter.remove_rows(&mut batch.raw, mark, bytes);
+                batch.count_unselected(place, removed.rows);
+                filling.share.admit(batch, mark, place, bytes - removed.bytes);
             }
         }
         if let Some(start) = timed {

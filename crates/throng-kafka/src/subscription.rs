@@ -208,22 +208,25 @@ impl ConsumerCallbacks {
         }
         // Only after the acknowledgement: until then the daemon may restore them for the old assignment.
         self.paused.remove(&places);
+        self.health.lags.revoke(&places);
         self.revoked_places.lock().expect(LOCK_NOT_POISONED).extend(places);
     }
 }
 
 impl ClientContext for ConsumerCallbacks {
+    #[allow(clippy::disallowed_methods, reason = "each partition is updated on its own: the order has no effect")]
     fn stats(&self, statistics: Statistics) {
         let is_up = statistics.brokers.values().any(|b| b.nodeid >= 0 && b.state == "UP");
         self.health.reachable.store(is_up, Ordering::Relaxed);
         if is_up {
             self.reported_refusals.clear();
         }
-        let partitions = statistics.topics.values().flat_map(|topic| topic.partitions.values());
-        let known = partitions.filter(|p| p.consumer_lag >= 0 && p.fetch_state == "active").map(|p| p.consumer_lag);
-        if let Some(lag) = known.reduce(|a, b| a + b) {
-            self.health.lag.store(lag, Ordering::Relaxed);
-        }
+        self.health.lags.update(statistics.topics.iter().flat_map(|(name, topic)| {
+            topic
+                .partitions
+                .values()
+                .filter_map(move |partition| Some((self.place_of(name, partition.partition)?, partition)))
+        }));
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
@@ -245,6 +248,7 @@ impl ConsumerContext for ConsumerCallbacks {
     fn rebalance(&self, consumer: &BaseConsumer<Self>, code: RDKafkaRespErr, list: &mut TopicPartitionList) {
         if self.ending.is_closing() {
             self.health.assigned.store(false, Ordering::Relaxed);
+            self.health.lags.revoke_all();
             if self.ending.take_first_answer() && consumer.unassign().is_err() {
                 self.health.note_error();
             }
@@ -285,8 +289,6 @@ impl ConsumerContext for ConsumerCallbacks {
         }
         let assigned = consumer.assignment().map_or(0, |a| a.count());
         self.health.assigned.store(assigned > 0, Ordering::Relaxed);
-        let is_standby = assigned == 0 && matches!(rebalance, Rebalance::Assign(_));
-        self.health.standby.store(is_standby, Ordering::Relaxed);
         self.changed.store(true, Ordering::Release);
         let mut places: Vec<InputPartition> = left.into_iter().filter(|place| !gone.contains(place)).collect();
         if let Rebalance::Assign(list) = rebalance {
@@ -296,6 +298,7 @@ impl ConsumerContext for ConsumerCallbacks {
             return;
         }
         self.pause_until_restored(consumer, &places);
+        self.health.lags.assign(&places);
         if self.feed.send(ReaderEvent::Notice(AssignmentNotice::Assigned { places })).is_err() {
             self.health.note_error();
         }
@@ -364,12 +367,13 @@ mod tests {
         let cluster = KafkaCluster::new(&broker.bootstrap_servers(), properties);
         let (feed_in, feed) = crossbeam_channel::bounded(1);
         let ending = Arc::new(ShutdownProgress::default());
+        let health = Arc::<ConsumerHealth>::default();
         let consumer = subscribe(
             &cluster,
             "group",
             &["raw".to_owned()],
             feed_in,
-            Arc::default(),
+            Arc::clone(&health),
             Arc::default(),
             Arc::clone(&ending),
         )
@@ -391,6 +395,7 @@ mod tests {
             let AssignmentNotice::Assigned { mut places } = next() else { panic!("nothing was assigned") };
             places.sort_unstable();
             assert_eq!(places, both);
+            assert!(health.lags.by_partition().into_keys().eq(both.iter().copied()));
             assert!(group_metadata_of_member(&consumer).is_some());
 
             broker.request_errors(RDKafkaApiKey::JoinGroup, &[Refusal::RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID]);

@@ -146,6 +146,19 @@ impl WholeTopic {
         self.places.values().all(|place| place.whole)
     }
 
+    /// Describes a read that got no message for `patience`: the first partition with unread initial messages.
+    pub fn stalled_failure(&self, patience: Duration) -> KafkaFailure {
+        if let Some(refused) = self.cluster.current_refusal() {
+            return refused;
+        }
+        let Some((&partition, place)) = self.places.iter().find(|(_, place)| !place.whole) else {
+            return self.cluster.no_answer_failure(patience);
+        };
+        let (brokers, topic) = (self.cluster.brokers(), self.reading.topic.clone());
+        let (offset, end, seconds) = (place.next, place.end, patience.as_secs());
+        KafkaFailure::ReadStalled { brokers, topic, partition, offset, end, seconds }
+    }
+
     /// Returns the number of unread records, if known; starts added partitions.
     pub fn measure_lag(&mut self) -> Result<Option<u64>, KafkaFailure> {
         let known = i32::try_from(self.places.len()).unwrap_or(i32::MAX);

@@ -36,8 +36,8 @@ Exit codes: 0 done (also when the search reached its time limit: see \"complete\
             1 failed while running (also when the time limit was reached before the whole file was read)
             2 bad usage or schema · 3 requested hardware not available")]
 pub struct AuditArgs {
-    /// File, directory or pattern of files; CSV, NDJSON or Parquet by extension, otherwise by content; "-" is
-    /// standard input. gzip and Zstandard are detected from the first bytes
+    /// File, directory or pattern of files; CSV, NDJSON, Parquet or Apple Health by extension, otherwise by content;
+    /// "-" is standard input. gzip and Zstandard are detected from the first bytes
     pub(super) input: PathBuf,
     /// Further files, directories or patterns of the same kind, appended to the same table
     #[arg(value_name = "MORE")]
@@ -75,7 +75,7 @@ pub struct AuditArgs {
     /// Ratio of distinct values to rows from which a column is a standalone identifier
     #[arg(long, value_name = "C", default_value_t = IdentifierRule::CARDINALITY, value_parser = cardinality_argument)]
     pub(super) identifier_cardinality: f64,
-    /// Record format: csv, json or parquet (default: by extension, otherwise by content)
+    /// Record format: csv, json, parquet or apple_health (default: by extension, otherwise by content)
     #[arg(long, value_enum, value_name = "F")]
     pub(super) format: Option<FormatArg>,
     /// Separator of CSV fields (default: the most frequent of , ; tab | in the first line; the comma on standard

@@ -289,6 +289,7 @@ impl AuditArgs {
             more: &self.more,
             format,
             schema,
+            selects: true,
             columns,
             limits: DecodeLimits::for_whole_files(),
             max_columns: MAX_AUDIT_COLUMNS,

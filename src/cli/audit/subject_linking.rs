@@ -26,6 +26,7 @@ pub(super) fn link_to_known_subjects(
             more: &[],
             format: detect_record_format(file, None, None).map_err(table_failure)?,
             schema,
+            selects: false,
             columns,
             limits: DecodeLimits::for_whole_files(),
             max_columns: MAX_AUDIT_COLUMNS,

@@ -1,13 +1,13 @@
 //! Connections of a configuration: brokers, topics, rights and schema registry.
 
 use crate::cli::outcome::Failure;
-use crate::cli::topics::TopicTable;
+use crate::cli::topics::{BrokerProblem, TopicTable};
 use crate::config::SourceKind;
+use crate::io::registry::RegistryError;
 use crate::start::checked_config::CheckedConfig;
 use crate::start::clusters::clusters;
 use crate::start::message_parts::registry_client;
 use crate::start::needed_topics::{TopicPurpose, needed_topics};
-use anyhow::anyhow;
 use std::time::{Duration, Instant};
 use throng_kafka::changelog::expect_compacted;
 use throng_kafka::connection::{KafkaCluster, KafkaFailure};
@@ -23,11 +23,11 @@ const UNKNOWN_SUBJECT: &str = "throng.connection-check";
 /// Connects to everything that a run would use and prints one line per part. Releases and commits nothing.
 pub fn check_connections(checked: &CheckedConfig) -> Result<(), Failure> {
     let file = &checked.file;
-    let mut problems: Vec<String> = Vec::new();
-    let mut report = |part: &str, outcome: Result<String, String>| match outcome {
+    let mut problems: Vec<BrokerProblem> = Vec::new();
+    let mut report = |part: &str, outcome: Result<String, BrokerProblem>| match outcome {
         Ok(state) => println!("{part:<22}  {state}"),
         Err(problem) => {
-            println!("{part:<22}  {problem}");
+            println!("{part:<22}  {}", problem.message);
             problems.push(problem);
         }
     };
@@ -35,18 +35,21 @@ pub fn check_connections(checked: &CheckedConfig) -> Result<(), Failure> {
         check_brokers(checked, &mut report)?;
     }
     if let Some(client) = registry_client(&checked.config, file).map_err(|problem| vec![problem])? {
-        let answer = client.latest(UNKNOWN_SUBJECT).map(|_| "answers".to_owned()).map_err(|error| error.to_string());
-        report("schema registry", answer);
+        let answer = client.latest(UNKNOWN_SUBJECT).map(|_| "answers".to_owned());
+        report("schema registry", answer.map_err(|error| registry_problem(&error)));
     }
     match problems.len() {
         0 => Ok(()),
-        count => Err(Failure::Usage(anyhow!("{file}: {count} of the connections failed: see above"))),
+        count => {
+            let message = format!("{file}: {count} of the connections failed: see above");
+            Err(BrokerProblem::failure_of(&problems, message))
+        }
     }
 }
 
 fn check_brokers(
     checked: &CheckedConfig,
-    report: &mut impl FnMut(&str, Result<String, String>),
+    report: &mut impl FnMut(&str, Result<String, BrokerProblem>),
 ) -> Result<(), Failure> {
     let config = &checked.config;
     let (reader, writer) = clusters(config).map_err(|error| Failure::Usage(error.into()))?;
@@ -58,12 +61,14 @@ fn check_brokers(
         report("topics", Err(problem));
     }
     for topic in needed_topics(config).iter().filter(|topic| is_read(topic.purpose) && topics.exists(&topic.name)) {
-        report("right to read", try_read(&reader, &topic.name));
+        // The changelog is read with the properties of the sink.
+        let cluster = if topic.purpose == TopicPurpose::Changelog { &writer } else { &reader };
+        report("right to read", try_read(cluster, &topic.name));
     }
     if topics.exists(&config.sink.changelog_topic) {
         let compacted = expect_compacted(&writer, &config.sink.changelog_topic);
         if let Err(failure) = compacted {
-            report("changelog", Err(failure.to_string()));
+            report("changelog", Err(failure.into()));
         }
     }
     if let Some(topic) = config.source.topics.first().filter(|topic| topics.exists(topic)) {
@@ -87,17 +92,20 @@ fn is_read(purpose: TopicPurpose) -> bool {
     }
 }
 
-fn described(name: &str, outcome: Result<(), KafkaFailure>) -> Result<String, String> {
-    outcome.map(|()| format!("{name}: usable")).map_err(|failure| failure.to_string())
+fn described(name: &str, outcome: Result<(), KafkaFailure>) -> Result<String, BrokerProblem> {
+    outcome.map(|()| format!("{name}: usable")).map_err(BrokerProblem::from)
 }
 
-/// Reads one message without a group. An open transaction delays only the answer.
-fn try_read(cluster: &KafkaCluster, topic: &str) -> Result<String, String> {
-    let read = TopicSample::open(cluster, topic, BROKER_TIMEOUT).and_then(|mut sample| sample.next_message());
-    match read {
-        Ok(message) => Ok(format!("{topic}: {}", if message.is_some() { "readable" } else { "readable, empty" })),
-        Err(failure) => Err(failure.to_string()),
-    }
+fn registry_problem(error: &RegistryError) -> BrokerProblem {
+    let is_usage = !matches!(error, RegistryError::Unreachable { .. });
+    BrokerProblem { message: error.to_string(), is_usage }
+}
+
+/// Reads one message without a group. An open transaction hides its messages: if none arrives in time, the failure
+/// names the awaited offset, and is not one of the usage.
+fn try_read(cluster: &KafkaCluster, topic: &str) -> Result<String, BrokerProblem> {
+    let message = TopicSample::open(cluster, topic, BROKER_TIMEOUT)?.next_message()?;
+    Ok(format!("{topic}: {}", if message.is_some() { "readable" } else { "readable, empty" }))
 }
 
 /// An id of this check: the instances have others with the same prefix.

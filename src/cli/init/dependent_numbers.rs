@@ -3,6 +3,7 @@
 use crate::dataset::infer::{InferredSchema, LinearDependence, NumberValues};
 use crate::io::table::LoadedTable;
 use crate::start::series_settings::is_signal;
+use throng_core::printable::printable;
 
 /// Number that is left out of a series.
 #[derive(Debug, PartialEq)]
@@ -19,9 +20,14 @@ impl DependentNumber {
     /// Formats a comment line.
     pub fn comment(&self) -> String {
         let verb = if self.others.len() == 1 { "nearly determines" } else { "together nearly determine" };
-        let others: Vec<String> = self.others.iter().map(|name| toml_text(name)).collect();
-        format!("# Left out, since {} {verb} it: {} ({})\n", others.join(", "), toml_text(&self.name), self.evidence)
+        let others: Vec<String> = self.others.iter().map(|name| comment_text(name)).collect();
+        format!("# Left out, since {} {verb} it: {} ({})\n", others.join(", "), comment_text(&self.name), self.evidence)
     }
+}
+
+/// Formats a name of the input for a comment: a line break would end the comment.
+pub fn comment_text(name: &str) -> String {
+    toml_text(&printable(name))
 }
 
 /// Formats a string as TOML.
@@ -91,5 +97,13 @@ mod tests {
         assert!(comments[0].starts_with("# Left out, since \"total\" nearly determines it: \"copy\" (R² 1.0000"));
         let reason = "# Left out, since \"walk\", \"run\" together nearly determine it: \"total\" (R² 1.0000";
         assert!(comments[1].starts_with(reason), "{}", comments[1]);
+    }
+
+    #[test]
+    fn line_break_in_a_name_stays_in_the_comment() {
+        let (name, others) = ("a\nkind = \"x\"".to_owned(), vec!["b\r\nc".to_owned()]);
+        let comment = DependentNumber { name, others, evidence: "R² 1".to_owned() }.comment();
+        assert!(comment.starts_with("# ") && comment.ends_with('\n'), "{comment}");
+        assert_eq!(comment.matches(['\n', '\r']).count(), 1, "{comment}");
     }
 }

@@ -1,6 +1,6 @@
 //! Numbers for a model: most days have a value of every one.
 
-use super::dependent_numbers::{DependentNumber, remove_dependent_numbers, toml_text};
+use super::dependent_numbers::{DependentNumber, comment_text, remove_dependent_numbers, toml_text};
 use crate::dataset::infer::{InferredSchema, NumberValues, SubjectDays};
 use crate::io::table::LoadedTable;
 use crate::start::series_settings::is_signal;
@@ -88,19 +88,18 @@ impl ModelNumbers {
     /// Formats the keys of a series with comments; `buckets` is a word such as `days`.
     pub fn series_keys_text(&self, buckets: &str) -> String {
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
-        let quoted = |name: &String| toml_text(name);
         let mut keys = format!(
             "# The numbers of the model, 2 to 16: only {buckets} with a value of every number count. {} of the days with any value have all.\nsignals = [{}]\n",
             percent(self.share),
-            self.chosen.iter().map(quoted).collect::<Vec<_>>().join(", ")
+            self.chosen.iter().map(|name| toml_text(name)).collect::<Vec<_>>().join(", ")
         );
         if !self.beyond_maximum.is_empty() {
-            let names: Vec<String> = self.beyond_maximum.iter().map(quoted).collect();
+            let names: Vec<String> = self.beyond_maximum.iter().map(|name| comment_text(name)).collect();
             keys += &format!("# Left out, since {MAX_MODEL_NUMBERS} are enough to begin with: {}\n", names.join(", "));
         }
         if !self.rare.is_empty() {
             let names: Vec<String> =
-                self.rare.iter().map(|(name, share)| format!("{} ({})", quoted(name), percent(*share))).collect();
+                self.rare.iter().map(|(name, share)| format!("{} ({})", comment_text(name), percent(*share))).collect();
             keys += &format!(
                 "# Left out, since so few of the days would have a value of every number: {}\n",
                 names.join(", ")
@@ -153,6 +152,20 @@ mod tests {
         numbers.extend(names.iter().skip(6).map(|name| (name.as_str(), &all)));
         let found = ModelNumbers::choose_from_days(&numbers, |_| None).expect("numbers");
         assert_eq!((found.chosen.len(), found.beyond_maximum), (8, vec!["all8".to_owned(), "most".to_owned()]));
+    }
+
+    #[test]
+    fn line_break_in_a_name_stays_in_its_comment() {
+        let numbers = ModelNumbers {
+            chosen: vec!["pulse".to_owned()],
+            share: 1.0,
+            beyond_maximum: vec!["a\nb".to_owned()],
+            rare: vec![("c\nd".to_owned(), 0.1)],
+            dependent: Vec::new(),
+        };
+        let keys = numbers.series_keys_text("days");
+        let is_expected = |line: &str| ["# ", "signals = ", "moments = "].iter().any(|start| line.starts_with(start));
+        assert!(keys.lines().all(is_expected) && keys.contains("\"a b\"") && keys.contains("\"c d\""), "{keys}");
     }
 
     #[test]

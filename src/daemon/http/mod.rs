@@ -123,11 +123,9 @@ async fn metrics(State(telemetry): State<Telemetry>) -> impl IntoResponse {
 }
 
 async fn ready(State(telemetry): State<Telemetry>) -> (StatusCode, String) {
-    let readiness = telemetry.readiness();
-    let reasons = readiness.reasons();
+    let reasons = telemetry.readiness().reasons();
     if reasons.is_empty() {
-        let standby = if readiness.standby { "standby: other instances have all partitions\n" } else { "" };
-        return (StatusCode::OK, format!("ready\n{standby}"));
+        return (StatusCode::OK, "ready\n".into());
     }
     (StatusCode::SERVICE_UNAVAILABLE, reasons.join("\n") + "\n")
 }

@@ -11,7 +11,9 @@ use crate::daemon::engine::build::assemble::{AssembledEngine, assemble, state_cl
 use crate::daemon::run_error::RunError;
 use crate::daemon::state::clock::StateClock;
 use crate::io::file::sink::{FileSink, LineageNames, NullFileSink, SeriesColumns, refuse_replacement};
-use crate::io::file::{FileReadSettings, FileSnapshot, FileSource, GroupColumns, StopFlag, content_digest_of};
+use crate::io::file::{
+    FileReadSettings, FileSnapshot, FileSource, GroupColumns, OutputColumn, StopFlag, content_digest_of,
+};
 use crate::start::checked_config::{CheckedConfig, policy_files};
 use crate::start::memory_budget;
 use crate::start::record_formats::{codec_limits, fields, file_format};
@@ -232,7 +234,7 @@ pub fn loss_message(lost: f64, swallowed: u64, most: f64, before: bool) -> Optio
 fn output_columns(config: &Config, shapes: &[GroupShape], schema: &Schema) -> Vec<GroupColumns> {
     let columns = |name: &str, shapes: &[GroupShape]| {
         let attributes: BTreeSet<usize> = shapes.iter().flat_map(|shape| shape.without_ladder().attributes()).collect();
-        let columns = attributes.into_iter().map(|a| schema.attributes[a].name.clone()).collect();
+        let columns = OutputColumn::of_attributes(attributes.iter().map(|&a| schema.attributes[a].as_ref()));
         GroupColumns { name: name.to_owned(), columns }
     };
     match config.sink.rows {
@@ -263,7 +265,7 @@ fn open_source(
     };
     let source = match opened {
         Err(error) if error.is_stop() => return Ok(None),
-        source => source?.selecting(&schema.attributes),
+        source => source?.selecting(&schema.attributes)?,
     };
     let mut absent = source.absent_attributes();
     absent.retain(|a| schema.attributes[*a].from.join().is_none());
@@ -277,8 +279,9 @@ fn open_source(
 
 /// If the schema alters no attribute, earlier alterations may be in any output.
 fn untruthful_marks(outputs: &[GroupColumns], schema: &Schema, how: Option<&str>) -> Vec<Option<String>> {
-    let is_altered =
-        |column: &String| schema.position(column).is_some_and(|a| schema.attributes[a].treatment.is_untruthful());
+    let is_altered = |column: &OutputColumn| {
+        schema.position(&column.name).is_some_and(|a| schema.attributes[a].treatment.is_untruthful())
+    };
     let altered: Vec<bool> = outputs.iter().map(|output| output.columns.iter().any(is_altered)).collect();
     let any = altered.contains(&true);
     let text = |is_altered: bool| how.filter(|_| is_altered || !any).map(|how| format!("{UNTRUTHFUL_HEADER}: {how}\n"));

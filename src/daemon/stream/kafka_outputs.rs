@@ -54,10 +54,12 @@ fn sink_topics(config: &Config) -> Vec<String> {
     }
 }
 
-/// Adds missing output topics to a failure about missing topics: one start names them all.
+/// Adds the missing topics of the sink, which its own user describes, to a failure about missing topics: one start names
+/// them all.
 pub(super) fn with_missing_outputs(config: &Config, sink: &KafkaCluster, failure: KafkaFailure) -> KafkaFailure {
     let KafkaFailure::MissingTopics { brokers, mut topics } = failure else { return failure };
-    let mut names = sink_topics(config);
+    let mut names = vec![config.sink.changelog_topic.clone()];
+    names.extend(sink_topics(config));
     names.extend(config.sink.dead_letters().into_iter().chain(config.sink.audit()).map(str::to_owned));
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     if let Err(KafkaFailure::MissingTopics { topics: outputs, .. }) = sink.partitions(&names, CLUSTER_TIMEOUT) {

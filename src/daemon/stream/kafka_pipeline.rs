@@ -23,7 +23,7 @@ use crate::start::memory_budget::batch_limits;
 use crate::start::message_decoders::message_decoders;
 use crate::start::run_findings::RunFinding;
 use crate::start::schema_registration::register;
-use crate::telemetry::{SourceLost, SourceRefused, Telemetry};
+use crate::telemetry::{SourceLag, SourceLost, SourceRefused, Telemetry};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -35,6 +35,7 @@ use throng_kafka::changelog;
 use throng_kafka::connection::{KafkaCluster, KafkaFailure};
 use throng_kafka::health::ConsumerHealth;
 use throng_kafka::marker::{self, BatchMarker};
+use throng_kafka::partition_lags::LagByPartition;
 use throng_kafka::paused::PausedPartitions;
 use throng_kafka::reader::SourceTopicReader;
 use throng_kafka::refusal::ConnectionRefusal;
@@ -116,7 +117,6 @@ pub fn run_kafka(
     let mut wanted: Vec<&str> = topics.iter().map(String::as_str).collect();
     wanted.extend(config.join.iter().filter_map(|join| join.topic.as_deref()));
     wanted.extend(config.erasure.is_enabled().then_some(config.erasure.topic.as_str()));
-    wanted.push(&config.sink.changelog_topic);
     let asked = wait_for_cluster(&start.cluster, &config.source.brokers, &wanted, telemetry, stop);
     let Some(partitions) = asked.map_err(|failure| with_missing_outputs(&config, &start.sink, failure))? else {
         return Ok(Vec::new());
@@ -190,6 +190,20 @@ fn report_new_refusal(cluster: &KafkaCluster, heard: &mut Option<ConnectionRefus
     *heard = refusal;
 }
 
+/// Reports the lags if they differ from `reported`.
+fn report_new_lags(health: &ConsumerHealth, topics: &[String], reported: &mut LagByPartition, telemetry: &Telemetry) {
+    let lags = health.lags.by_partition();
+    if lags == *reported {
+        return;
+    }
+    let named = lags.iter().filter_map(|(&(topic, partition), lag)| {
+        let name = topics.get(usize::from(topic))?;
+        Some((name.as_str(), partition, *lag))
+    });
+    SourceLag { partitions: &named.collect::<Vec<_>>() }.emit(telemetry);
+    *reported = lags;
+}
+
 /// Ends the reader on every exit.
 struct ReaderEndGuard<'a> {
     ending: &'a ShutdownProgress,
@@ -222,7 +236,8 @@ impl KafkaPipeline<'_> {
             changelog::expect_one_partition(&topic, partitions[source_partitions.len()])?;
         }
         let most = source_partitions.iter().max().copied().unwrap_or(0);
-        changelog::expect_partitions(&self.sink, &config.sink.changelog_topic, most, CLUSTER_TIMEOUT)?;
+        changelog::expect_partitions(&self.sink, &config.sink.changelog_topic, most, CLUSTER_TIMEOUT)
+            .map_err(|failure| with_missing_outputs(config, &self.sink, failure))?;
         if !self.stand_in {
             changelog::expect_compacted(&self.sink, &config.sink.changelog_topic)?;
         }
@@ -232,7 +247,8 @@ impl KafkaPipeline<'_> {
     /// Updates the readiness independently of a batch that waits for the broker.
     fn watch_connections(&self, ending: &ShutdownProgress) {
         let (health, telemetry) = (&self.health, self.telemetry);
-        let mut heard = [None, None];
+        let topics = self.config.consumed_topics();
+        let (mut heard, mut lags) = ([None, None], LagByPartition::new());
         while !ending.has_daemon_ended() {
             for (cluster, heard) in [&self.cluster, &self.sink].into_iter().zip(&mut heard) {
                 report_new_refusal(cluster, heard, telemetry);
@@ -240,15 +256,15 @@ impl KafkaPipeline<'_> {
             let refused = heard.iter().flatten().next().map(|refusal: &ConnectionRefusal| refusal.label());
             let (reachable, assigned) =
                 (health.reachable.load(Ordering::Relaxed), health.assigned.load(Ordering::Relaxed));
-            let standby = self.health.standby.load(Ordering::Relaxed);
             telemetry.set_readiness(|r| {
                 r.broker = reachable;
-                r.standby = standby;
                 r.assignment = assigned;
                 r.refused = refused;
             });
+            report_new_lags(health, &topics, &mut lags, telemetry);
             std::thread::sleep(Duration::from_millis(200));
         }
+        SourceLag { partitions: &[] }.emit(telemetry);
     }
 
     fn start_erasure_reader(&self, engine: &Engine) -> Result<Option<TopicReader>, RunError> {

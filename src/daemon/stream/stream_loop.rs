@@ -67,7 +67,8 @@ const UNWRITTEN_POLL_INTERVAL: Duration = Duration::from_millis(20);
 const REVOCATION_TIMEOUT: Duration = Duration::from_secs(100);
 const FINAL_COMMIT_TIMEOUT: Duration = Duration::from_secs(15);
 
-const STANDBY_DELAY: Duration = Duration::from_secs(30);
+/// Time without a partition after which others are taken for the owners of all.
+const UNASSIGNED_DELAY: Duration = Duration::from_secs(30);
 
 const PASSED_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -181,7 +182,8 @@ impl StreamLoop<'_> {
                 self.engine.note_idle(found);
             }
             // The erasure would miss entries of later assignments.
-            let waits = self.restore.is_some() && self.assigned.is_empty() && progress.begun.elapsed() < STANDBY_DELAY;
+            let waits =
+                self.restore.is_some() && self.assigned.is_empty() && progress.begun.elapsed() < UNASSIGNED_DELAY;
             if self.is_fully_restored() && !waits {
                 self.process_erasure_requests()?;
             }
@@ -466,9 +468,9 @@ impl StreamLoop<'_> {
         }
         progress.asked_at = Some(Instant::now());
         // A retry without ranges has no offsets to query.
-        let is_standby = progress.begun.elapsed() >= STANDBY_DELAY;
+        let is_late = progress.begun.elapsed() >= UNASSIGNED_DELAY;
         let passed = self.retry.take_if(|retry| {
-            if retry.ranges.is_empty() { is_standby } else { self.source.is_passed_by_others(&ranges_of(retry)) }
+            if retry.ranges.is_empty() { is_late } else { self.source.is_passed_by_others(&ranges_of(retry)) }
         });
         if passed.is_some() {
             self.source.rewind(None, OffsetRanges::new())?;

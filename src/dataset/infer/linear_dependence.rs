@@ -7,8 +7,10 @@
 use super::number_correlation::NumberValues;
 use rayon::prelude::*;
 
-/// Used records, evenly spaced.
+/// Used records with all numbers, evenly spaced.
 const MAX_RECORDS: usize = 2_000;
+/// Records that are searched for them, evenly spaced.
+const MAX_SEARCHED_RECORDS: usize = 40_000;
 /// One record of this many is trimmed.
 const TRIMMED_FRACTION: usize = 10;
 /// Required share of explained variance (R²) in the other records.
@@ -46,16 +48,15 @@ impl LinearDependence {
 
     fn of_number(numbers: &[&NumberValues], number: usize) -> Option<Self> {
         let own = numbers[number].values();
-        let common = |at: usize| {
-            let pairs = own.iter().zip(numbers[at].values());
-            pairs.filter(|(one, other)| one.is_finite() && other.is_finite()).count()
-        };
+        let step = own.len().div_ceil(MAX_SEARCHED_RECORDS).max(1);
+        let searched: Vec<usize> = (0..own.len()).step_by(step).filter(|row| own[*row].is_finite()).collect();
+        let common = |at: usize| searched.iter().filter(|row| numbers[at].values()[**row].is_finite()).count();
         let most = common(number);
         let is_frequent = |at: usize| common(at) * 4 >= most * 3;
         let others: Vec<usize> = (0..numbers.len()).filter(|at| *at != number && is_frequent(*at)).collect();
         let columns: Vec<&[f64]> = others.iter().chain([&number]).map(|at| numbers[*at].values()).collect();
         let is_complete = |row: &usize| columns.iter().all(|column| column[*row].is_finite());
-        let complete: Vec<usize> = (0..own.len()).filter(is_complete).collect();
+        let complete: Vec<usize> = searched.iter().copied().filter(is_complete).collect();
         if others.is_empty() || complete.len() < 3 * columns.len() + 10 {
             return None;
         }

@@ -20,6 +20,7 @@ fn table(content: impl AsRef<[u8]>, format: FileFormat) -> LoadedTable {
         more: &[],
         format,
         schema: None,
+        selects: false,
         columns: None,
         limits: DecodeLimits::default(),
         max_columns: 4096,

@@ -4,6 +4,7 @@ use super::cell_validation::{CellValidator, PrintedCellKind, is_compact};
 use super::violation_log::ViolationLog;
 use crate::config::{Config, JOINED_OUTPUT, RecordFormat};
 use crate::evaluation::nested_reader::{RawObject, attribute_ranks, nested_values};
+use crate::evaluation::released_columns::{BOUNDS_PROMISE, ReleasedColumns};
 use crate::evaluation::released_groups::{is_missing, joined_row_attributes, release_files, without_guard};
 use crate::io::file::{FileSource, open_text};
 use crate::start::nested_output::{attribute_path, is_nested};
@@ -16,7 +17,7 @@ use throng_core::values::raw_batch::{RawBatch, RawToken};
 use throng_core::values::schema::{Attribute, Schema};
 use throng_eval::error::EvaluationError;
 use throng_eval::joined_rows::{RowCellState, RowGroupIndex};
-use throng_formats::{DecodeLimits, FieldPath, UnknownCellPolicy};
+use throng_formats::{DecodeLimits, UnknownCellPolicy};
 
 const READ_CHUNK_LINES: usize = 10_000;
 
@@ -124,7 +125,7 @@ impl GroupLines {
             if format == RecordFormat::Json {
                 group.read_json((config, schema), &file, findings)?;
             } else {
-                group.read_table(config, &file)?;
+                group.read_table((config, schema), &file, findings)?;
             }
         }
         Ok(group)
@@ -239,24 +240,35 @@ impl GroupLines {
         }
     }
 
-    fn read_table(&mut self, config: &Config, path: &Path) -> Result<(), EvaluationError> {
-        let columns: Vec<FieldPath> = self.names.iter().map(|name| FieldPath::top_level(name)).collect();
+    fn read_table(
+        &mut self,
+        (config, schema): (&Config, &Schema),
+        path: &Path,
+        findings: &mut ViolationLog,
+    ) -> Result<(), EvaluationError> {
         let limits = DecodeLimits { max_record_bytes: usize::MAX, ..DecodeLimits::default() };
         let format = file_format(config.sink.format(), config.source.separator);
+        let columns = ReleasedColumns::new(schema, &self.attributes, format);
+        let cell_count = self.names.len();
         // The reader refuses columns of other groups.
-        let mut source = FileSource::open(path, format, &columns, limits, UnknownCellPolicy::Refuse)?;
+        let mut source = FileSource::open(path, format, columns.fields(), limits, UnknownCellPolicy::Refuse)?;
+        let mut number = 0;
         loop {
-            let (mut raw, mut refused) = (RawBatch::new(columns.len()), Vec::new());
+            let (mut raw, mut refused) = (RawBatch::new(columns.fields().len()), Vec::new());
             let outcome = source.read(&mut raw, READ_CHUNK_LINES, u64::MAX, &mut refused)?;
             if let Some((place, why)) = refused.first() {
                 let line = place.offset.unsigned_abs() + 1;
                 return Err(EvaluationError::Line { path: path.to_owned(), line, why: why.to_string() });
             }
             for row in 0..raw.rows() {
-                let cells = (0..columns.len()).map(|at| without_guard(raw.token(row, at), format));
-                let missing = |token: &RawToken<'_>| is_missing(*token, format, columns.len());
+                let cells = (0..cell_count).map(|at| without_guard(raw.token(row, at), format));
+                let missing = |token: &RawToken<'_>| is_missing(*token, format, cell_count);
                 self.lines
                     .push(cells.map(|token| json_cell(if missing(&token) { RawToken::Null } else { token })).collect());
+                if let Some(cell) = columns.wrong_bounds(&raw, row) {
+                    findings.add_violation(BOUNDS_PROMISE, path, number, Some(&self.names[cell]), None);
+                }
+                number += 1;
             }
             if outcome.end {
                 return Ok(());

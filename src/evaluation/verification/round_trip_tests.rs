@@ -1,6 +1,6 @@
 use super::recount_release;
 use crate::config::{self, Config};
-use crate::io::file::{ReleaseTarget, SinkError};
+use crate::io::file::{OutputColumn, ReleaseTarget, SinkError};
 use crate::start::configured_groups::group_shapes;
 use crate::start::record_formats::{file_format, line_format};
 use proptest::prelude::*;
@@ -203,7 +203,7 @@ fn release(config: &Config, schema: &Schema, attributes: &[SampledAttribute]) {
         lines.extend([line.clone(), line]);
     }
     let format = file_format(config.sink.format(), config.source.separator);
-    let columns: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let columns = OutputColumn::of_attributes(schema.attributes.iter().map(AsRef::as_ref));
     let place = ReleaseTarget::claim_target(&config.sink.path, format).expect("a place");
     place
         .write_release::<SinkError>(&columns, |write| lines.iter().try_for_each(|line| write(line)))

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::apple_health::person_of;
 use super::name_pattern::{expand_pattern, is_hidden, retain_files};
 use super::{FileFormat, SourceError};
 use crate::config;
@@ -54,6 +55,7 @@ pub fn files_of(path: &Path, format: FileFormat) -> Result<Option<Vec<PathBuf>>,
         return Err(SourceError::FileName { path: path.clone() });
     }
     refuse_links_to_one(&files)?;
+    refuse_exports_of_one_name(&files, format)?;
     Ok(Some(files))
 }
 
@@ -74,6 +76,7 @@ pub(super) fn files_after(
         return Err(SourceError::TooManyFiles { path: first[0].clone(), limit: MAX_FILES });
     }
     refuse_links_to_one(&files)?;
+    refuse_exports_of_one_name(&files, format)?;
     Ok(files.split_off(first.len()))
 }
 
@@ -84,6 +87,20 @@ fn refuse_links_to_one(files: &[PathBuf]) -> Result<(), SourceError> {
         let found = file.metadata().map_err(|source| SourceError::Open { path: file.clone(), source })?;
         if let Some(first) = seen.insert((found.dev(), found.ino()), file) {
             return Err(SourceError::SameFile { path: file.clone(), first: first.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// The records of an export belong to the person of its name.
+fn refuse_exports_of_one_name(files: &[PathBuf], format: FileFormat) -> Result<(), SourceError> {
+    if format != FileFormat::AppleHealth {
+        return Ok(());
+    }
+    let mut seen = BTreeMap::new();
+    for file in files {
+        if let Some(first) = seen.insert(person_of(file), file) {
+            return Err(SourceError::SamePerson { path: file.clone(), first: first.clone() });
         }
     }
     Ok(())
@@ -111,7 +128,7 @@ pub fn content_digest_of(files: &[PathBuf], stop: &AtomicBool) -> Result<Option<
 /// Returns the file that shows the format of a path.
 pub fn format_sample_of(path: &Path) -> PathBuf {
     let known = |file: &Path| {
-        [FileFormat::Ndjson, FileFormat::Csv { separator: b',' }, FileFormat::Parquet]
+        [FileFormat::Ndjson, FileFormat::Csv { separator: b',' }, FileFormat::Parquet, FileFormat::AppleHealth]
             .into_iter()
             .any(|format| extensions(format).contains(&extension(file).as_str()))
     };
@@ -151,6 +168,7 @@ fn extensions(format: FileFormat) -> &'static [&'static str] {
         FileFormat::Ndjson => &["ndjson", "jsonl", "json"],
         FileFormat::Csv { .. } => &["csv", "tsv"],
         FileFormat::Parquet => &["parquet"],
+        FileFormat::AppleHealth => &["xml"],
     }
 }
 

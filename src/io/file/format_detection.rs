@@ -56,14 +56,22 @@ fn is_old_stata(start: &[u8]) -> bool {
 
 const HTML_TAGS: [&[u8]; 7] = [b"<!doctype html", b"<html", b"<head>", b"<body", b"<table", b"<div", b"<style"];
 
+/// Only the document type or the root shows the application.
+fn is_apple_health(start: &[u8]) -> bool {
+    let has = |text: &[u8]| start.windows(text.len()).any(|window| window == text);
+    start.trim_ascii_start().starts_with(b"<") && (has(b"<!DOCTYPE HealthData") || has(b"<HealthData"))
+}
+
 /// A record never starts with `<`.
 fn describe_markup(start: &[u8]) -> Option<&'static str> {
     let text = start.trim_ascii_start();
     let begins = |with: &[u8]| text.len() >= with.len() && text[..with.len()].eq_ignore_ascii_case(with);
     if HTML_TAGS.into_iter().any(begins) {
         Some("an HTML page: save its table as CSV")
-    } else if begins(b"<?xml") || begins(b"<!doctype") || begins(b"<HealthData") {
-        Some("XML: convert its records to NDJSON first (docs/formats.md shows this for Apple Health)")
+    } else if is_apple_health(start) {
+        Some("an Apple Health export (XML): set the format to apple_health")
+    } else if begins(b"<?xml") || begins(b"<!doctype") {
+        Some("XML, but not an Apple Health export: convert its records to NDJSON first")
     } else {
         None
     }
@@ -149,6 +157,9 @@ pub(super) fn format_of(start: &[u8]) -> FileFormat {
     if is_parquet(start) {
         return FileFormat::Parquet;
     }
+    if is_apple_health(start) {
+        return FileFormat::AppleHealth;
+    }
     let is_json = matches!(start.trim_ascii_start().first(), None | Some(b'{' | b'['));
     if is_json || describe_non_text(start).is_some() {
         return FileFormat::Ndjson;
@@ -163,6 +174,18 @@ pub(super) fn describe_non_csv(start: &[u8]) -> Option<&'static str> {
     let json =
         text.starts_with(b"{\"") || text.starts_with(b"[{") || text.starts_with(b"{\n") || text.starts_with(b"[\n");
     describe_non_text(start).or_else(|| json.then_some("JSON, not CSV: set the format to ndjson (one record per line)"))
+}
+
+pub(super) const NO_HEALTH_DATA: &str =
+    "not an Apple Health export, whose element <HealthData> is missing: name the file export.xml, or set the format";
+
+/// Text before the root is the prolog.
+pub(super) fn describe_non_apple_health(start: &[u8]) -> Option<&'static str> {
+    let is_utf16 = start.iter().take(4).any(|byte| *byte == 0);
+    if start.trim_ascii_start().starts_with(b"<") && !is_utf16 {
+        return None;
+    }
+    describe_non_text(start).or(Some(NO_HEALTH_DATA))
 }
 
 #[cfg(test)]
@@ -180,6 +203,9 @@ mod tests {
             (b"{\"a\":1}\n", FileFormat::Ndjson),
             (b"\n[{", FileFormat::Ndjson),
             (b"PAR1\x15\x04", FileFormat::Parquet),
+            (b"<?xml version=\"1.0\"?>\n<!DOCTYPE HealthData [", FileFormat::AppleHealth),
+            (b"<HealthData locale=\"en_GB\">", FileFormat::AppleHealth),
+            (b"<?xml version=\"1.0\"?>\n<Bundle>", FileFormat::Ndjson),
             (b"", FileFormat::Ndjson),
             (b"PK\x03\x04", FileFormat::Ndjson),
         ] {
@@ -204,7 +230,8 @@ mod tests {
             (b"PK\x03\x04\x14\0\x06\0\x08\0\0\0!\0\0\0\0\0\0\0\0\0\0\0\0\0\x13\0\0\0[Content_Types].xml", "workbook"),
             (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0", "workbook"),
             (b"Obj\x01\x04\x14avro.codec", "Avro"),
-            (b"<?xml version=\"1.0\"?>\n<!DOCTYPE HealthData [", "XML"),
+            (b"<?xml version=\"1.0\"?>\n<!DOCTYPE HealthData [", "set the format to apple_health"),
+            (b"<?xml version=\"1.0\"?>\n<Bundle>", "not an Apple Health export"),
             (b"\n<!DOCTYPE html>", "HTML"),
             (b"id,age\n1,30\n", "set the format to csv"),
             (b"name;age\n", "set the format to csv"),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use super::apple_health::AppleHealthRecords;
 use super::csv_rows::CsvRows;
 use super::ndjson_lines::NdjsonLines;
 use super::parquet_rows::ParquetRows;
@@ -18,6 +19,7 @@ pub(super) enum FormatReader {
     Ndjson(Box<NdjsonLines>),
     Csv(Box<CsvRows>),
     Parquet(Box<ParquetRows>),
+    AppleHealth(Box<AppleHealthRecords>),
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -52,6 +54,7 @@ impl FormatReader {
             FileFormat::Ndjson => Self::Ndjson(Box::new(NdjsonLines::open(path, reading)?)),
             FileFormat::Csv { separator } => Self::Csv(Box::new(CsvRows::open(path, separator, reading)?)),
             FileFormat::Parquet => Self::Parquet(Box::new(ParquetRows::open(path, reading)?)),
+            FileFormat::AppleHealth => Self::AppleHealth(Box::new(AppleHealthRecords::open(path, reading)?)),
         })
     }
 
@@ -61,18 +64,22 @@ impl FormatReader {
         limits: DecodeLimits,
         columns: ColumnChoice<'_>,
     ) -> Result<(Self, Vec<(String, FieldPath)>), SourceError> {
+        let flat = |name: String| (name.clone(), FieldPath::top_level(&name));
         Ok(match format {
             FileFormat::Ndjson => {
                 (Self::lines(TextStream::open(path, &StopFlag::default())?, limits, columns), Vec::new())
             }
             FileFormat::Csv { separator } => {
                 let (rows, names) = CsvRows::open_schemaless(path, separator, limits, columns)?;
-                let flat = |name: String| (name.clone(), FieldPath::top_level(&name));
                 (Self::Csv(Box::new(rows)), names.into_iter().map(flat).collect())
             }
             FileFormat::Parquet => {
                 let (rows, fields) = ParquetRows::open_schemaless(path, limits, columns)?;
                 (Self::Parquet(Box::new(rows)), fields)
+            }
+            FileFormat::AppleHealth => {
+                let (records, names) = AppleHealthRecords::open_schemaless(path, limits, columns)?;
+                (Self::AppleHealth(Box::new(records)), names.into_iter().map(flat).collect())
             }
         })
     }
@@ -106,7 +113,7 @@ impl FormatReader {
 
     pub fn unknown(&self) -> &[String] {
         match self {
-            Self::Ndjson(_) => &[],
+            Self::Ndjson(_) | Self::AppleHealth(_) => &[],
             Self::Csv(rows) => rows.codec.unknown(),
             Self::Parquet(rows) => rows.codec.unknown(),
         }
@@ -117,6 +124,7 @@ impl FormatReader {
             Self::Ndjson(_) => Vec::new(),
             Self::Csv(rows) => rows.codec.absent().to_vec(),
             Self::Parquet(rows) => rows.codec.absent(),
+            Self::AppleHealth(records) => records.absent().to_vec(),
         }
     }
 
@@ -125,6 +133,7 @@ impl FormatReader {
             Self::Ndjson(lines) => Some(&mut lines.stream),
             Self::Csv(rows) => Some(&mut rows.stream),
             Self::Parquet(_) => None,
+            Self::AppleHealth(records) => Some(records.stream()),
         }
     }
 
@@ -133,6 +142,7 @@ impl FormatReader {
             Self::Ndjson(lines) => lines.stream.byte,
             Self::Csv(rows) => rows.stream.byte,
             Self::Parquet(rows) => rows.length,
+            Self::AppleHealth(records) => records.bytes(),
         }
     }
 
@@ -152,6 +162,7 @@ impl FormatReader {
             Self::Ndjson(lines) => lines.next(coordinate, batch),
             Self::Csv(rows) => rows.next(coordinate, batch),
             Self::Parquet(rows) => return rows.next(path, coordinate, batch),
+            Self::AppleHealth(records) => records.next(coordinate, batch),
         };
         let byte = self.bytes();
         let next = next.map_err(|source| SourceError::Read { path: path.into(), byte, source })?;

@@ -1,5 +1,6 @@
 //! Files as sources and sinks.
 
+mod apple_health;
 pub mod atomic_file;
 mod csv_rows;
 mod decompression;
@@ -12,8 +13,10 @@ mod format_reader;
 pub mod lineage_entries;
 mod name_pattern;
 mod ndjson_lines;
+mod output_columns;
 mod output_writers;
 mod parquet_rows;
+mod parquet_writer;
 mod pipe_reader;
 mod schemaless_files;
 mod separator;
@@ -25,8 +28,10 @@ mod text_stream;
 
 pub use file_listing::{content_digest_of, files_of, format_sample_of, is_rereadable, names_several_files};
 pub use file_snapshot::FileSnapshot;
+pub use output_columns::{ColumnType, OutputColumn};
 pub use output_writers::{GroupColumns, ReleaseTarget};
 pub use parquet_rows::declared_row_count;
+pub use parquet_writer::cell_bounds;
 pub use pipe_reader::StopFlag;
 pub use schemaless_files::{ColumnChoice, format_by_content, separator_of};
 pub use sink_error::SinkError;
@@ -49,6 +54,8 @@ pub enum FileFormat {
     },
     /// Apache Parquet.
     Parquet,
+    /// XML export of Apple's Health app; input only.
+    AppleHealth,
 }
 
 /// Settings of a file source.

@@ -9,7 +9,7 @@ use super::*;
 const CSV: FileFormat = FileFormat::Csv { separator: b';' };
 
 fn release(path: &Path, format: FileFormat, lines: &str) -> Result<(), SinkError> {
-    let columns = ["a".to_owned(), "b".to_owned()];
+    let columns = ["a", "b"].map(OutputColumn::text);
     ReleaseTarget::claim_target(path, format)?.write_release(&columns, |write| write(lines.as_bytes()))
 }
 
@@ -32,8 +32,8 @@ fn csv_output_starts_with_header() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("out.csv");
     let target = OutputTarget::open(&path, OutputVisibility::AtEnd, OutputFileMode::Shared).unwrap();
-    let columns = ["age".to_owned(), "a;b".to_owned(), "say \"hi\"".to_owned()];
-    let mut output = OutputWriter::of_group(target, CSV, &columns).unwrap();
+    let columns = ["age", "a;b", "say \"hi\""].map(OutputColumn::text);
+    let mut output = OutputWriter::of_columns(target, CSV, &columns).unwrap();
     output.append(b"1;2;3\n").unwrap();
     output.finish().unwrap().make_visible().unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "age;\"a;b\";\"say \"\"hi\"\"\"\n1;2;3\n");
@@ -46,7 +46,7 @@ fn output_replacement_is_atomic() {
     for format in [FileFormat::Ndjson, CSV, FileFormat::Parquet] {
         fs::write(&path, "old").unwrap();
         let target = OutputTarget::open(&path, OutputVisibility::AtEnd, OutputFileMode::Shared).unwrap();
-        let mut output = OutputWriter::of_group(target, format, &["a".to_owned()]).unwrap();
+        let mut output = OutputWriter::of_columns(target, format, &[OutputColumn::text("a")]).unwrap();
         output.append(b"{\"a\":1}\n").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert!(matches!(release(&path, format, ""), Err(SinkError::Locked { .. })), "two write one file");

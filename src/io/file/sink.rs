@@ -4,10 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::atomic_file::{self, OutputFileMode};
 use super::lineage_entries::{FragmentEntry, SeriesRecorder};
-use super::output_writers::{
-    GroupColumns, OutputTarget, OutputVisibility, OutputWriter, ParquetColumnType, output_paths,
-};
-use super::{FileFormat, SinkError};
+use super::output_writers::{GroupColumns, OutputTarget, OutputVisibility, OutputWriter, output_paths};
+use super::{ColumnType, FileFormat, OutputColumn, SinkError};
 use crate::config::Config;
 use throng_core::faults::crash_point;
 use throng_core::release::verified_batch::ReleasableBatch;
@@ -49,31 +47,25 @@ pub struct SeriesColumns {
     /// Name of the series.
     pub name: String,
     /// Columns in row order.
-    pub columns: Vec<(String, ParquetColumnType)>,
+    pub columns: Vec<OutputColumn>,
 }
 
 impl SeriesColumns {
     /// Returns the columns of each configured series.
     #[must_use]
     pub fn of(terms: &AllSeriesTerms) -> Vec<Self> {
-        let typed = |(name, kind): (String, series::ColumnType)| match kind {
-            series::ColumnType::Text => (name, ParquetColumnType::Text),
-            series::ColumnType::Count => (name, ParquetColumnType::Count),
-            series::ColumnType::Number => (name, ParquetColumnType::Number),
+        let typed = |(name, kind): (String, series::ColumnType)| {
+            let kind = match kind {
+                series::ColumnType::Text => ColumnType::Text,
+                series::ColumnType::Count => ColumnType::Count,
+                series::ColumnType::Number => ColumnType::Number,
+                series::ColumnType::Time => ColumnType::Time,
+            };
+            OutputColumn { name, kind }
         };
         let columns =
             |of: &SeriesTerms| series::series_columns(of, &terms.cohorts.strata_names).into_iter().map(typed).collect();
         terms.series.iter().map(|of| Self { name: of.name.clone(), columns: columns(of) }).collect()
-    }
-
-    fn output(&self, target: OutputTarget, format: FileFormat) -> Result<OutputWriter, SinkError> {
-        match format {
-            FileFormat::Parquet => OutputWriter::of_columns(target, &self.columns),
-            FileFormat::Ndjson | FileFormat::Csv { .. } => {
-                let names: Vec<String> = self.columns.iter().map(|(name, _)| name.clone()).collect();
-                OutputWriter::of_group(target, format, &names)
-            }
-        }
     }
 }
 
@@ -129,14 +121,16 @@ impl FileSink {
         let paths = output_paths(&sink.path, &names);
         for (path, group) in paths.iter().zip(columns) {
             let target = OutputTarget::open(path, visible, OutputFileMode::Shared)?;
-            outputs.push(OutputWriter::of_group(target, format, &group.columns)?);
+            outputs.push(OutputWriter::of_columns(target, format, &group.columns)?);
         }
         for (path, series) in paths[columns.len()..].iter().zip(series) {
-            outputs.push(series.output(OutputTarget::open(path, visible, OutputFileMode::Shared)?, format)?);
+            let target = OutputTarget::open(path, visible, OutputFileMode::Shared)?;
+            outputs.push(OutputWriter::of_columns(target, format, &series.columns)?);
         }
         let (lines, fragments) = (vec![0; outputs.len()], columns.len());
         let row_format = match format {
-            FileFormat::Ndjson => RowFormat::Json,
+            // The configuration refuses input formats.
+            FileFormat::Ndjson | FileFormat::AppleHealth => RowFormat::Json,
             FileFormat::Csv { separator } => RowFormat::Csv(separator),
             FileFormat::Parquet => RowFormat::FlatJson,
         };

@@ -15,19 +15,21 @@ use super::{FileFormat, FileReadSettings, NextRecord, SourceError, StopFlag};
 use crate::telemetry::RejectionReason;
 use throng_core::stream::input_batch::LongRows;
 use throng_core::values::raw_batch::{RawBatch, RecordPosition};
-use throng_core::values::row_filter::RowFilter;
+use throng_core::values::row_filter::{RemovedRows, RowFilter};
 use throng_core::values::schema::Attribute;
 use throng_formats::{DecodeLimits, FieldPath, UnknownCellPolicy};
 
 /// Result of one call of [`FileSource::read`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadOutcome {
-    /// Rows, rejected records and tombstones.
+    /// Rows, rejected, unselected records and tombstones.
     pub records: u64,
     /// Bytes of the text; for Parquet of the cells.
     pub bytes: u64,
-    /// Dropped deletion markers (NDJSON `null`), and records that the schema does not select.
+    /// Dropped deletion markers (NDJSON `null`).
     pub tombstones: u64,
+    /// Dropped records that the schema does not select.
+    pub unselected: RemovedRows,
     /// True at the end of the last file.
     pub end: bool,
     /// True if [`FileReadSettings::stop`] interrupted the read.
@@ -62,11 +64,16 @@ pub struct FileSource {
 }
 
 impl FileSource {
-    /// Drops the records that `attributes` do not select (`only`); they count as tombstones.
-    #[must_use]
-    pub fn selecting(mut self, attributes: &[Arc<Attribute>]) -> Self {
+    /// Drops the records that `attributes` do not select (`only`).
+    ///
+    /// # Errors
+    /// For an attribute that differs by topic: a file has none.
+    pub fn selecting(mut self, attributes: &[Arc<Attribute>]) -> Result<Self, SourceError> {
+        if let Some(attribute) = attributes.iter().find(|attribute| attribute.selection.differs_by_topic()) {
+            return Err(SourceError::DiffersByTopic { path: self.path, attribute: attribute.name.clone() });
+        }
         self.filter = RowFilter::of(attributes.iter().map(AsRef::as_ref).enumerate());
-        self
+        Ok(self)
     }
 
     /// Opens a file, a directory, a pattern, or `-` for standard input. Byte positions refer to the decompressed text.
@@ -256,7 +263,9 @@ impl FileSource {
                     let refused = batch.take_refused();
                     records = (batch.rows() - mark.rows() + refused.len()) as u64;
                     rejected.extend(refused);
-                    outcome.tombstones += self.filter.remove_rows(batch, mark);
+                    let removed = self.filter.remove_rows(batch, mark, bytes);
+                    outcome.unselected.rows += removed.rows;
+                    outcome.unselected.bytes += removed.bytes;
                 }
                 NextRecord::Rejected(rejection) => rejected.push((coordinate, rejection)),
                 NextRecord::Tombstone => outcome.tombstones += 1,

@@ -13,6 +13,11 @@ use throng_formats::{ArrowColumnError, HeaderError};
 pub enum SourceError {
     #[error("cannot open {path}: {source}; check the path and its permissions")]
     Open { path: PathBuf, source: io::Error },
+    #[error(
+        "attribute {attribute:?} of the schema differs by topic (topics, pointers), but {path} has no topics: remove \
+         these keys, or write a schema for the file"
+    )]
+    DiffersByTopic { path: PathBuf, attribute: String },
     #[error("cannot read {path} at byte {byte}: {source}")]
     Read { path: PathBuf, byte: u64, source: io::Error },
     #[error("{path} has no file that ends in .{extensions}: set another format (source.format), or name a pattern")]
@@ -28,6 +33,11 @@ pub enum SourceError {
          pattern that matches only one of them"
     )]
     SameFile { path: PathBuf, first: PathBuf },
+    #[error(
+        "{path} and {first} have the same file name, which names the person of an Apple Health export: rename them \
+         (ana.xml, ben.xml)"
+    )]
+    SamePerson { path: PathBuf, first: PathBuf },
     #[error("the name of {path} is not UTF-8 and therefore ambiguous: rename it")]
     FileName { path: PathBuf },
     #[error(

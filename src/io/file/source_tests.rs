@@ -6,7 +6,8 @@ use super::*;
 use crate::io::file::csv_rows::CsvRows;
 use crate::io::file::file_test_helpers::{CSV, file, open, reading};
 use crate::io::file::ndjson_lines::NdjsonLines;
-use crate::io::file::{ReleaseTarget, SinkError};
+use crate::io::file::{OutputColumn, ReleaseTarget, SinkError};
+use throng_core::values::schema::Schema;
 
 #[derive(Debug, Default, PartialEq)]
 struct ObservedRecords {
@@ -175,7 +176,7 @@ fn byte_limit_ends_read_after_at_least_one_record() {
 fn parquet_reads_are_independent_of_call_sizes() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("in.parquet");
-    let columns = ["a".to_owned(), "b".to_owned()];
+    let columns = ["a", "b"].map(OutputColumn::text);
     let lines: String = (0..2500).map(|i| format!("{{\"a\":{i},\"b\":null}}\n")).collect();
     let place = ReleaseTarget::claim_target(&path, FileFormat::Parquet).unwrap();
     place.write_release::<SinkError>(&columns, |write| write(lines.as_bytes())).unwrap();
@@ -187,6 +188,27 @@ fn parquet_reads_are_independent_of_call_sizes() {
     let text = fs::read(&path).unwrap();
     fs::write(&path, &text[..text.len() / 2]).unwrap();
     assert!(matches!(open(&path, FileFormat::Parquet), Err(SourceError::Parquet { .. })));
+}
+
+#[test]
+fn unselected_records_are_counted_with_their_bytes() {
+    let text =
+        "{\"a\":\"x\",\"b\":\"1\"}\n{\"a\":\"long\",\"b\":\"2\"}\nnull\n{\"a\":\"x\",\"b\":\"3\"}\n{\"b\":\"4\"}\n";
+    let (_directory, path) = file(text.as_bytes());
+    let schema = |keys: &str| {
+        let text = format!("name = \"s\"\n[[attribute]]\nname = \"a\"\ntype = \"string\"\n{keys}\n");
+        Schema::parse(&text, "s.toml", Path::new("")).expect("a schema").attributes
+    };
+    let source = open(&path, FileFormat::Ndjson).unwrap();
+    let mut source = source.selecting(&schema("only = [\"x\"]")).expect("of a file");
+    let (mut batch, mut rejected) = (RawBatch::new(2), Vec::new());
+    let outcome = source.read(&mut batch, 9, u64::MAX, &mut rejected).unwrap();
+    assert_eq!((batch.rows(), rejected.len(), outcome.records, outcome.tombstones), (2, 0, 5, 1));
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    assert_eq!(outcome.unselected, RemovedRows { rows: 2, bytes: (lines[1].len() + lines[4].len()) as u64 });
+    let by_topic = open(&path, FileFormat::Ndjson).unwrap().selecting(&schema("topics = [\"t\"]"));
+    let error = by_topic.expect_err("a file has no topic").to_string();
+    assert!(error.contains("\"a\" of the schema differs by topic"), "{error}");
 }
 
 #[test]

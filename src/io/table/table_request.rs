@@ -17,6 +17,8 @@ pub struct TableRequest<'a> {
     pub format: FileFormat,
     /// Schema of the attributes; otherwise columns are texts.
     pub schema: Option<&'a Schema>,
+    /// True to read only the records that the schema selects (`only`).
+    pub selects: bool,
     /// Columns to read; `None` for all.
     pub columns: Option<&'a [String]>,
     /// Size limits of a record.

@@ -33,7 +33,8 @@ pub use noise_budget::{DELTA, GRID_STEPS, NoiseScale, divides_week, epsilon_of, 
 pub use partition_sums::sum_contributions;
 pub use propose::propose_series;
 pub use published_row::{
-    ColumnType, MomentStatistic, NoisyStatistic, RowFormat, RowStatistic, SeriesRow, decode_csv_text, series_columns,
+    ColumnType, MomentStatistic, NoisyStatistic, RowFormat, RowStatistic, SeriesRow, bucket_label, decode_csv_text,
+    series_columns,
 };
 pub use record_intake::SeriesReadings;
 pub use series_entry::SeriesEntry;

@@ -88,6 +88,8 @@ pub enum ColumnType {
     Count,
     /// Number.
     Number,
+    /// Start of a bucket, in UTC.
+    Time,
 }
 
 /// Column names and types of a series.
@@ -98,7 +100,7 @@ pub fn series_columns(terms: &SeriesTerms, strata: &[String]) -> Vec<(String, Co
     let count = |name: &str| (name.to_owned(), ColumnType::Count);
     let mut columns = vec![text("series"), text("cohort")];
     columns.extend(strata.iter().map(|name| text(&format!("stratum_{name}"))));
-    columns.extend([text("bucket"), text("every")]);
+    columns.extend([("bucket".to_owned(), ColumnType::Time), text("every")]);
     columns.extend(terms.cycle.map(|_| count("slot")));
     columns.extend([text("signal"), text("unit"), count("n")]);
     if terms.moments.is_some() {
@@ -163,8 +165,8 @@ impl SeriesRow {
         let label = |at: usize| self.stratum.as_ref().map(|labels| labels[at].clone()).into();
         cells.extend((0..strata.len()).map(label));
         cells.extend(match &terms.moments {
-            Some(epoch) => [time_label(self.bucket, epoch.every_ms).into(), epoch.every.as_str().into()],
-            None => [time_label(terms.window(self.bucket), terms.every_ms).into(), terms.every.as_str().into()],
+            Some(epoch) => [bucket_label(terms, self.bucket).into(), epoch.every.as_str().into()],
+            None => [bucket_label(terms, terms.window(self.bucket)).into(), terms.every.as_str().into()],
         });
         cells.extend(terms.cycle.map(|_| Value::from(terms.slot(self.bucket))));
         cells.extend([signal.name.as_str().into(), signal.unit.clone().into(), self.n.into()]);
@@ -246,6 +248,12 @@ fn csv_line(cells: &[Value], separator: u8) -> Vec<u8> {
     let mut line = written.expect("a vector takes every row");
     line.truncate(line.len() - 1);
     line
+}
+
+/// Text of the column `bucket` for a window or epoch that starts at `start_ms`.
+#[must_use]
+pub fn bucket_label(terms: &SeriesTerms, start_ms: i64) -> String {
+    time_label(start_ms, terms.moments.as_ref().map_or(terms.every_ms, |epoch| epoch.every_ms))
 }
 
 /// Date for windows of whole days, otherwise UTC time.

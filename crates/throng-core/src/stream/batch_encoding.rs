@@ -5,7 +5,7 @@ use crate::stream::release_sink::RejectedRecord;
 use crate::values::code_batch::CodeBatch;
 use crate::values::codebook::{ABSENT, Codebook, NULL};
 use crate::values::rejection::RejectionReason;
-use crate::values::resolved_times::ResolvedTimes;
+use crate::values::resolved_cells::ResolvedCells;
 use crate::values::schema::Schema;
 use crate::values::subject_digest::{SubjectDigester, coordinate_subject};
 use rayon::prelude::*;
@@ -21,7 +21,7 @@ pub fn encode(
 ) -> (CodeBatch, Vec<RejectedRecord>) {
     let rows = input.raw.rows();
     let mut failed: Vec<(u32, usize)> = Vec::new();
-    let resolved = ResolvedTimes::from_raw_batch(&input.raw, &schema.attributes);
+    let resolved = ResolvedCells::from_raw_batch(&input.raw, &schema.attributes);
     let columns: Vec<(Vec<u32>, Vec<u32>)> = books
         .par_iter_mut()
         .enumerate()

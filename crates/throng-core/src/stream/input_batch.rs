@@ -1,6 +1,6 @@
 //! Input batch: decoded, not yet typed.
 
-use super::release_sink::RejectedRecord;
+use super::release_sink::{InputPositions, RejectedRecord};
 use crate::values::raw_batch::{RawBatch, RecordPosition};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -16,6 +16,8 @@ pub type OffsetRanges = BTreeMap<InputPartition, (i64, i64)>;
 pub trait SourceStatus: Send + Sync {
     /// Returns the number of unread records, if known.
     fn lag(&self) -> Option<u64>;
+    /// Receives the offsets after a commit.
+    fn note_committed(&self, _: &InputPositions) {}
     /// Returns a record position as text.
     fn describe(&self, coordinate: RecordPosition) -> String;
 }
@@ -92,8 +94,10 @@ pub struct InputBatch {
     pub raw: RawBatch,
     /// Undecodable records.
     pub rejected: Vec<RejectedRecord>,
-    /// Dropped records per partition: null payloads, with their keys, and records that the schema does not select.
+    /// Null payloads per partition, dropped with their keys.
     pub tombstones: BTreeMap<InputPartition, u64>,
+    /// Records per partition that the schema does not select (`only`).
+    pub unselected: BTreeMap<InputPartition, u64>,
     /// Offset range `[from, to)` per partition.
     pub ranges: OffsetRanges,
     /// Sealed contributions to series with their partition, in topic order.
@@ -127,6 +131,7 @@ impl InputBatch {
             raw: RawBatch::new(width),
             rejected: Vec::new(),
             tombstones: BTreeMap::new(),
+            unselected: BTreeMap::new(),
             ranges: BTreeMap::new(),
             contributions: Vec::new(),
             thinned: BTreeMap::new(),
@@ -147,9 +152,9 @@ impl InputBatch {
         self.raw.rows()
     }
 
-    /// Counts records read: decoded, rejected, thinned, and tombstones.
+    /// Counts records read: decoded, rejected, thinned, and dropped.
     pub fn records(&self) -> u64 {
-        self.raw.rows() as u64 + self.rejected.len() as u64 + self.tombstones() + self.thinned_rows()
+        self.raw.rows() as u64 + self.rejected.len() as u64 + self.dropped() + self.thinned_rows()
     }
 
     /// Returns true without input, including contributions.
@@ -157,16 +162,24 @@ impl InputBatch {
         self.ranges.is_empty()
     }
 
-    /// Adds dropped records of a partition.
-    pub fn count_dropped(&mut self, place: InputPartition, records: u64) {
-        if records > 0 {
-            *self.tombstones.entry(place).or_default() += records;
-        }
+    /// Adds null payloads of a partition.
+    pub fn count_tombstones(&mut self, place: InputPartition, records: u64) {
+        add(&mut self.tombstones, place, records);
+    }
+
+    /// Adds records of a partition that the schema does not select.
+    pub fn count_unselected(&mut self, place: InputPartition, records: u64) {
+        add(&mut self.unselected, place, records);
+    }
+
+    /// Counts null payloads.
+    pub fn tombstones(&self) -> u64 {
+        self.tombstones.values().sum()
     }
 
     /// Counts null payloads and unselected records.
-    pub fn tombstones(&self) -> u64 {
-        self.tombstones.values().sum()
+    pub fn dropped(&self) -> u64 {
+        self.tombstones() + self.unselected.values().sum::<u64>()
     }
 
     /// Counts rows dropped by the subject limit.
@@ -200,7 +213,14 @@ impl InputBatch {
         self.rejected.retain(|r| stays(r.coordinate));
         self.contributions.retain(|(place, _)| *place != (topic, partition));
         self.tombstones.remove(&(topic, partition));
+        self.unselected.remove(&(topic, partition));
         self.thinned.remove(&(topic, partition));
         self.ranges.remove(&(topic, partition));
+    }
+}
+
+fn add(counts: &mut BTreeMap<InputPartition, u64>, place: InputPartition, records: u64) {
+    if records > 0 {
+        *counts.entry(place).or_default() += records;
     }
 }

@@ -211,6 +211,7 @@ fn revoked_partition_releases_its_subject_share() {
     assert!(share.is_enough(&batch));
     assert_eq!((batch.records(), batch.thinned_rows()), (8, 1));
     share.forget((0, 1));
+    batch.count_unselected((0, 1), 3);
     batch.forget_partition((0, 1));
     assert!(!share.is_enough(&batch));
     assert_eq!((batch.records(), batch.thinned_rows()), (2, 0));
@@ -231,6 +232,9 @@ fn rejected_records_and_tombstones_count_up_to_the_rows() {
     batch.tombstones.insert((0, 1), 800);
     assert!(share.is_full(&batch, &limits), "memory is bounded");
     batch.tombstones.clear();
+    batch.count_unselected((0, 1), 5000);
+    assert!(!share.is_full(&batch, &limits), "unselected records take no memory and close no batch");
+    assert_eq!(batch.records(), 5040);
     for number in 40..99u8 {
         let mark = batch.raw.mark();
         append(&mut batch.raw, &PartitionMessage { partition: 0, shared: false, elements: vec![(Some(number), 1)] }, 0);

@@ -206,6 +206,19 @@ impl ValueTyping {
         Self { conversion: None, missing, dates: DateFormats::Iso, decimal_comma: false, zone: None, ..self.clone() }
     }
 
+    /// Leaves the typing of numbers that are already converted, and returns that of the raw ones: floats without
+    /// rounding.
+    pub(super) fn split_conversion(&mut self) -> Self {
+        let converted = Self {
+            conversion: Some(Conversion::IDENTITY),
+            missing: MissingSpellings::new(Some(Vec::new()), true),
+            decimal_comma: false,
+            ..self.clone()
+        };
+        let raw = std::mem::replace(self, converted);
+        Self { kind: AttributeType::Float, rounding: Rounding::None, ..raw }
+    }
+
     /// Returns the typing of converted values.
     pub fn without_conversion(&self) -> Cow<'_, Self> {
         let plain = || Self { decimal_comma: false, ..self.clone() };

@@ -1,6 +1,7 @@
 //! Attributes, schemas and hierarchies; canonical values, their generalizations and codes.
 
 pub mod canonical;
+pub mod cell_bounds;
 mod cell_table;
 pub mod code_batch;
 pub mod codebook;
@@ -17,7 +18,7 @@ pub mod raw_batch;
 pub mod record_numbers;
 pub mod record_window;
 pub mod rejection;
-pub mod resolved_times;
+pub mod resolved_cells;
 pub mod row_filter;
 pub mod schema;
 pub mod sealer;

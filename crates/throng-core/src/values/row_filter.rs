@@ -3,6 +3,15 @@
 use crate::values::raw_batch::{BatchMark, RawBatch, RawToken};
 use crate::values::schema::Attribute;
 
+/// Records that a filter removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RemovedRows {
+    /// Number of records.
+    pub rows: u64,
+    /// Their share of the bytes of the input.
+    pub bytes: u64,
+}
+
 /// Filter of decoded records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RowFilter {
@@ -17,17 +26,19 @@ impl RowFilter {
         Self { rules: rules.map(|(at, attribute)| (at, attribute.selection.only.clone())).collect() }
     }
 
-    /// Removes the rows after `mark` that lack an accepted value, and returns their number.
-    pub fn remove_rows(&self, batch: &mut RawBatch, mark: BatchMark) -> u64 {
+    /// Removes the rows after `mark` that lack an accepted value. The rows share the `bytes` of their input equally.
+    pub fn remove_rows(&self, batch: &mut RawBatch, mark: BatchMark, bytes: u64) -> RemovedRows {
         if self.rules.is_empty() {
-            return 0;
+            return RemovedRows::default();
         }
         let keep: Vec<bool> = (mark.rows()..batch.rows()).map(|row| self.accepts(batch, row)).collect();
-        let removed = keep.iter().filter(|keep| !**keep).count();
+        let removed = keep.iter().filter(|keep| !**keep).count() as u64;
         if removed > 0 {
             batch.retain_since(mark, &keep);
         }
-        removed as u64
+        let rows = keep.len() as u64;
+        let bytes = if removed == rows { bytes } else { bytes / rows * removed };
+        RemovedRows { rows: removed, bytes }
     }
 
     fn accepts(&self, batch: &RawBatch, row: usize) -> bool {
@@ -96,9 +107,15 @@ mod tests {
                 .filter(|&row| row < before || (accepts(0, rows[row].0) && accepts(1, rows[row].1)))
                 .map(|row| row as i64)
                 .collect();
-            let removed = filter.remove_rows(&mut batch, mark);
+            let since = rows.len().saturating_sub(before) as u64;
+            let removed = filter.remove_rows(&mut batch, mark, since * 10 + 1);
             let offsets: Vec<i64> = batch.coordinates().iter().map(|at| at.offset).collect();
-            prop_assert_eq!(removed as usize, rows.len() - expected.len());
+            let gone = rows.len() - expected.len();
+            prop_assert_eq!(removed.rows as usize, gone);
+            if !filter.rules.is_empty() {
+                let all = u64::from(gone as u64 == since);
+                prop_assert_eq!(removed.bytes, gone as u64 * 10 + all, "the remainder goes with all rows");
+            }
             for (at, row) in expected.iter().enumerate() {
                 let (one, other) = rows[*row as usize];
                 prop_assert_eq!((batch.token(at, 0), batch.token(at, 1)), (token(one), token(other)));

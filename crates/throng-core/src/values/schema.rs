@@ -13,7 +13,7 @@ pub use crate::values::canonical::{AttributeType, CellError, MissingSpellings, R
 pub use crate::values::table_reader::{SchemaError, SchemaProblem};
 pub use attribute::{
     Attribute, AttributeOrigin, AttributePlace, AttributeTreatment, ChangeFrequency, MessageSelection, Role,
-    TopicPlace, segments,
+    TopicPlace, UnitSource, segments,
 };
 pub use described::{json_schema, reference_markdown};
 
@@ -53,8 +53,7 @@ impl Schema {
 
     /// Returns true if attributes differ between topics.
     pub fn differs_by_topic(&self) -> bool {
-        let differs = |a: &Arc<Attribute>| !a.selection.topics.is_empty() || !a.selection.places.is_empty();
-        self.attributes.iter().any(differs)
+        self.attributes.iter().any(|a| a.selection.differs_by_topic())
     }
 
     /// Returns the topics that attributes name, with the attribute.
@@ -139,6 +138,12 @@ impl Schema {
             if let Some(base) = &attribute.base {
                 add(&base.attribute);
                 add(&base.span.description());
+            }
+            if let Some(units) = &attribute.units {
+                add("unit_from");
+                add(&units.attribute);
+                add(&units.unit);
+                add(&format!("{:?}", units.raw.missing.listed()));
             }
             add(&attribute.hierarchy.description());
             if let Some(zone) = attribute.typing.zone {

@@ -12,6 +12,9 @@ pub struct Conversion {
 }
 
 impl Conversion {
+    /// Leaves numbers as they are.
+    pub const IDENTITY: Self = Self { scale: 1.0, offset: 0.0 };
+
     /// Returns the converted number, if finite.
     pub fn convert(self, value: f64) -> Option<f64> {
         let converted = self.in_decimals(value).unwrap_or(value * self.scale + self.offset);
@@ -53,10 +56,11 @@ enum PhysicalQuantity {
     Speed,
     Energy,
     Pressure,
+    Rate,
     Share,
 }
 
-/// Returns quantity, scale and offset to kelvin, metre, kilogram, second, metre per second, joule, pascal or one.
+/// Returns quantity, scale and offset to kelvin, metre, kilogram, second, metre per second, joule, pascal, one per second or one.
 fn unit(name: &str) -> Option<(PhysicalQuantity, f64, f64)> {
     Some(match name {
         "K" => (PhysicalQuantity::Temperature, 1.0, 0.0),
@@ -91,6 +95,9 @@ fn unit(name: &str) -> Option<(PhysicalQuantity, f64, f64)> {
         "kPa" => (PhysicalQuantity::Pressure, 1_000.0, 0.0),
         "hPa" | "mbar" => (PhysicalQuantity::Pressure, 100.0, 0.0),
         "mmHg" | "mm[Hg]" => (PhysicalQuantity::Pressure, 133.322_387_415, 0.0),
+        "bpm" | "/min" | "1/min" | "count/min" | "beats/min" | "{beats}/min" | "{Beats}/min" | "breaths/min"
+        | "{breaths}/min" => (PhysicalQuantity::Rate, 1.0 / 60.0, 0.0),
+        "/s" | "1/s" | "count/s" => (PhysicalQuantity::Rate, 1.0, 0.0),
         "1" => (PhysicalQuantity::Share, 1.0, 0.0),
         "%" => (PhysicalQuantity::Share, 0.01, 0.0),
         _ => return None,

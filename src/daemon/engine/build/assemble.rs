@@ -22,7 +22,7 @@ use crate::daemon::state::store::{RecoveredState, StateStore};
 use crate::planner::drift::DriftBaseline;
 use crate::planner::planner_sample::PlannerSample;
 use crate::start::checked_config::CheckedConfig;
-use crate::start::memory_budget::memory_division;
+use crate::start::memory_budget::{memory_division, usage_limits};
 use crate::start::profile_sources::joins_by_name;
 use crate::start::run_findings::RunStatistics;
 use crate::telemetry::{PolicyActivated, RecordTotals, StateRecovered, Telemetry};
@@ -271,6 +271,11 @@ fn state_binding(config: &Config, schema: &Schema, shapes: &[GroupShape], names:
     }
 }
 
+fn report_limits(config: &Config, schema: &Schema, telemetry: &Telemetry) {
+    telemetry.set_memory_limits(&memory_division(config, schema).map_or_else(Vec::new, |division| division.parts));
+    usage_limits(config, schema).emit(telemetry);
+}
+
 fn build_engine(
     checked: CheckedConfig,
     telemetry: &Telemetry,
@@ -294,7 +299,7 @@ fn build_engine(
     let new_subjects =
         || schema.subject.map(|a| SubjectDigester::new(Arc::clone(&schema.attributes[a]), &DigestKey(keys.subjects)));
     let settings = EngineSettings::of(&config, &schema, &registered, accept_rewind);
-    telemetry.set_memory_limits(&memory_division(&config, &schema).map_or_else(Vec::new, |division| division.parts));
+    report_limits(&config, &schema, telemetry);
     let primed = if past.progress.plan_version == 0 {
         let (books, subjects) = (blank.books()?, new_subjects());
         prime(&config, &schema, &shapes, books, subjects, settings.absent_as_null, &settings.planner)?

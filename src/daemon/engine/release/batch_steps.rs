@@ -397,6 +397,7 @@ impl Engine {
             self.learning.sample.add(&fresh, self.durable.progress.rows);
         }
         self.durable.progress = intent.after.clone();
+        self.origin.note_committed(&self.durable.progress.positions);
         let (plan, names, width) = (&self.in_force.plan, &self.in_force.group_keys, self.schema.attributes.len());
         self.held.advance(&taken, &batch, &ordinals, remaining, |wait| needed_attributes(plan, names, width, wait));
         if !erased.is_empty() {

@@ -36,7 +36,7 @@ pub(crate) fn build_report(
         records: batch.rows() as u64,
         bytes_in: input.bytes,
         consumed: input.records(),
-        dropped: input.tombstones(),
+        dropped: input.dropped(),
         held: held as u64,
         thinned_fragments: turnout.thinned,
         delayed_lines: turnout.ended_delays.0,

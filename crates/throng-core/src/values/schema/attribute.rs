@@ -3,6 +3,7 @@
 use crate::values::canonical::{AttributeType, ValueTyping};
 use crate::values::date_formats::TimeBase;
 use crate::values::hierarchy::Hierarchy;
+use crate::values::units::Conversion;
 
 /// Role of an attribute (docs/internals/methods.md §1.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize, strum::IntoStaticStr)]
@@ -164,6 +165,25 @@ pub enum AttributePlace {
     Pointer(String),
 }
 
+/// Attribute of the record that contains the unit of a number.
+#[derive(Clone, Debug)]
+pub struct UnitSource {
+    /// Name of that attribute.
+    pub attribute: String,
+    /// Unit of the converted numbers.
+    pub unit: String,
+    /// Typing of the raw numbers, without conversion.
+    pub raw: ValueTyping,
+}
+
+impl UnitSource {
+    /// Returns the typing of raw numbers in `unit`, `None` if they cannot be converted.
+    pub fn typing_of(&self, unit: &str) -> Option<ValueTyping> {
+        let conversion = if unit == self.unit { Conversion::IDENTITY } else { Conversion::between(unit, &self.unit)? };
+        Some(ValueTyping { conversion: Some(conversion), ..self.raw.clone() })
+    }
+}
+
 /// Place of an attribute in the messages of one topic.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicPlace {
@@ -186,6 +206,13 @@ pub struct MessageSelection {
     pub only: Vec<String>,
 }
 
+impl MessageSelection {
+    /// Returns true if topics differ in the attribute.
+    pub fn differs_by_topic(&self) -> bool {
+        !self.topics.is_empty() || !self.places.is_empty()
+    }
+}
+
 /// Attribute of a schema.
 #[derive(Clone, Debug)]
 pub struct Attribute {
@@ -205,6 +232,8 @@ pub struct Attribute {
     pub typing: ValueTyping,
     /// Base of relative times.
     pub base: Option<TimeBase>,
+    /// Attribute with the units of the numbers.
+    pub units: Option<UnitSource>,
     /// Generalization hierarchy.
     pub hierarchy: Hierarchy,
     /// Releases uncovered values as `*`.
@@ -223,6 +252,12 @@ impl Attribute {
     /// Returns the data type.
     pub fn kind(&self) -> AttributeType {
         self.typing.kind
+    }
+
+    /// Returns the attribute that is read with this one: its base or its unit.
+    pub fn companion(&self) -> Option<&str> {
+        let base = self.base.as_ref().map(|base| base.attribute.as_str());
+        base.or(self.units.as_ref().map(|units| units.attribute.as_str()))
     }
 
     /// Returns the attribute as it is in the messages of `topic`, `None` if they do not have it.

@@ -106,10 +106,12 @@ pub(super) fn read_place(
     }
 }
 
+/// `in_record` is the origin of an attribute whose unit is in the record.
 pub(super) fn read_unit(
     keys: &mut TableReader<'_>,
     kind: Option<AttributeType>,
     role: Role,
+    in_record: Option<&AttributeOrigin>,
 ) -> (Option<String>, Option<Conversion>) {
     let unit: Option<String> = keys.optional("unit");
     let to: Option<String> = keys.optional("to");
@@ -123,6 +125,17 @@ pub(super) fn read_unit(
     }
     if (to.is_some() || factors) && role == Role::Subject {
         keys.problem("to", "a subject has no unit: remove it");
+    }
+    if let Some(from) = in_record {
+        if !numeric || role == Role::Subject || from.join().is_some() {
+            keys.problem("unit_from", "only integers and floats of the record have a unit: remove it");
+        }
+        let given = [("to", to.is_some()), ("scale", scale.is_some()), ("offset", offset.is_some())];
+        keys.report_present(&given, "unit_from already converts to `unit`: remove the key");
+        if unit.is_none() {
+            keys.problem("unit", "the unit to which numbers are converted is missing: add it");
+        }
+        return (unit, None);
     }
     if to.is_some() && factors {
         keys.problem("to", "unit and to already define the conversion: remove scale and offset, or this key");

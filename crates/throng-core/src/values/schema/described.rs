@@ -92,6 +92,9 @@ fn key_rules() -> Vec<Json> {
         ["format", "epoch"],
         ["to", "scale"],
         ["to", "offset"],
+        ["unit_from", "to"],
+        ["unit_from", "scale"],
+        ["unit_from", "offset"],
         ["zone", "epoch"],
         ["zone", "base"],
         ["first_year", "base"],
@@ -102,6 +105,10 @@ fn key_rules() -> Vec<Json> {
     let where_from = |pattern: &str| json!({"required": ["from"], "properties": {"from": {"pattern": pattern}}});
     let neither = |keys: &[&str]| json!({"not": {"anyOf": keys.iter().map(|key| has(&[*key])).collect::<Vec<_>>()}});
     rules.push(json!({"if": has(&["to"]), "then": has(&["unit"])}));
+    rules.push(json!({
+        "if": has(&["unit_from"]),
+        "then": {"allOf": [has(&["unit"]), {"not": where_from("^join:")}]},
+    }));
     rules.push(json!({"if": has(&["first_year"]), "then": has(&["format"])}));
     rules.push(json!({
         "if": has(&["base"]),
@@ -124,7 +131,7 @@ fn key_rules() -> Vec<Json> {
     rules.push(json!({
         "if": {"required": ["role"], "properties": {"role": {"const": "subject"}}},
         "then": {"allOf": [
-            neither(&["to", "scale", "offset", "topics"]),
+            neither(&["to", "scale", "offset", "unit_from", "topics"]),
             {"properties": {"optional": {"const": false}, "from": {"not": {"pattern": "^join:"}}}},
         ]},
     }));

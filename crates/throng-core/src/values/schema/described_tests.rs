@@ -20,7 +20,10 @@ fn read(text: &str) -> Result<Schema, SchemaError> {
 }
 
 fn with(lines: &str) -> String {
-    format!("name = \"s\"\n[[attribute]]\nname = \"start\"\ntype = \"timestamp\"\n[[attribute]]\n{lines}\n")
+    format!(
+        "name = \"s\"\n[[attribute]]\nname = \"start\"\ntype = \"timestamp\"\n\
+         [[attribute]]\nname = \"code\"\ntype = \"string\"\n[[attribute]]\n{lines}\n"
+    )
 }
 
 fn a(lines: &str) -> String {
@@ -75,6 +78,7 @@ fn every_choice_and_example_is_accepted() {
         let beside = match key.name {
             "to" => "unit = \"°F\"\n",
             "base" => "epoch = \"s\"\n",
+            "unit_from" => "unit = \"°C\"\n",
             "first_year" => "format = \"%d.%m.%y\"\n",
             _ => "",
         };

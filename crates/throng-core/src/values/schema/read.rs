@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Schema;
-use super::attribute::{Attribute, AttributeTreatment, ChangeFrequency, Role};
+use super::attribute::{Attribute, AttributeTreatment, ChangeFrequency, Role, UnitSource};
 use super::attribute_keys::{self, element_depth, read_explode, read_origin, read_place, read_unit};
 use super::hierarchy_table::read_hierarchy;
 use super::message_selection::{read_selection, share_place};
@@ -130,7 +130,12 @@ fn check_attributes(attributes: &[Arc<Attribute>], file: &str, problems: &mut Ve
             report(&attribute.name, "another attribute reads the same place: remove one".into());
         }
         if let Some(base) = &attribute.base
-            && let Some(message) = base_problem(base, attributes)
+            && let Some(message) = base_problem(attribute, base, attributes)
+        {
+            report(&attribute.name, message);
+        }
+        if let Some(units) = &attribute.units
+            && let Some(message) = units_problem(attribute, units, attributes)
         {
             report(&attribute.name, message);
         }
@@ -156,7 +161,7 @@ fn check_attributes(attributes: &[Arc<Attribute>], file: &str, problems: &mut Ve
     subject
 }
 
-fn base_problem(base: &TimeBase, attributes: &[Arc<Attribute>]) -> Option<String> {
+fn base_problem(of: &Attribute, base: &TimeBase, attributes: &[Arc<Attribute>]) -> Option<String> {
     let name = &base.attribute;
     let Some(from) = attributes.iter().find(|attribute| attribute.name == *name) else {
         return Some(format!(
@@ -169,6 +174,9 @@ fn base_problem(base: &TimeBase, attributes: &[Arc<Attribute>]) -> Option<String
     if from.from.join().is_some() {
         return Some(format!("base {name:?} comes from a profile: use an attribute of the record"));
     }
+    if lacks_topics(from, of) {
+        return Some(format!("base {name:?} is not in all topics of the attribute: add them to `topics` of the base"));
+    }
     match (&base.span, from.kind()) {
         (TimeOffset::Number(_), AttributeType::Date | AttributeType::Timestamp)
         | (TimeOffset::Clock(_), AttributeType::Date) => None,
@@ -177,6 +185,29 @@ fn base_problem(base: &TimeBase, attributes: &[Arc<Attribute>]) -> Option<String
         )),
         _ => Some(format!("base {name:?} is not a time: use an attribute of type date or timestamp")),
     }
+}
+
+fn units_problem(of: &Attribute, units: &UnitSource, attributes: &[Arc<Attribute>]) -> Option<String> {
+    let name = &units.attribute;
+    let Some(from) = attributes.iter().find(|attribute| attribute.name == *name) else {
+        return Some(format!(
+            "unit_from {name:?} is not an attribute: correct the name, or add a string attribute of this name (role = \"identifier\" if it must not be released)"
+        ));
+    };
+    if from.kind() != AttributeType::String {
+        return Some(format!("unit_from {name:?} is not a string: correct the name, or its type"));
+    }
+    if from.from.join().is_some() {
+        return Some(format!("unit_from {name:?} comes from a profile: use an attribute of the record"));
+    }
+    lacks_topics(from, of)
+        .then(|| format!("unit_from {name:?} is not in all topics of the attribute: add them to its `topics`"))
+}
+
+/// Returns true if a topic of `of` lacks `companion`.
+fn lacks_topics(companion: &Attribute, of: &Attribute) -> bool {
+    let (has, needed) = (&companion.selection.topics, &of.selection.topics);
+    !has.is_empty() && (needed.is_empty() || needed.iter().any(|topic| !has.contains(topic)))
 }
 
 fn read_name(keys: &mut TableReader<'_>) -> Option<String> {
@@ -246,7 +277,8 @@ fn read_attribute(
     let elements = element_depth(&mut keys, "pointer", place.as_ref(), &from, explode);
     let kind: Option<AttributeType> = keys.required("type");
     let role: Role = keys.optional("role").unwrap_or(Role::Quasi);
-    let (unit, conversion) = read_unit(&mut keys, kind, role);
+    let unit_from: Option<String> = keys.optional("unit_from");
+    let (unit, conversion) = read_unit(&mut keys, kind, role, unit_from.as_deref().map(|_| &from));
     let rounding = read_rounding(&mut keys, kind);
     let missing: Option<Vec<String>> = keys.optional("missing");
     let spelling = attribute_keys::read_spelling(&mut keys, kind, role);
@@ -255,7 +287,7 @@ fn read_attribute(
     let dates = if counts { DateFormats::Sum } else { attribute_keys::read_dates(&mut keys, kind, &from) };
     let decimal_comma = attribute_keys::read_decimal_comma(&mut keys, kind);
     let zone = attribute_keys::read_zone(&mut keys, kind, &from, &dates);
-    let typing = name.as_ref().zip(kind).map(|(name, kind)| ValueTyping {
+    let mut typing = name.as_ref().zip(kind).map(|(name, kind)| ValueTyping {
         attribute: name.as_str().into(),
         kind,
         rounding,
@@ -265,6 +297,10 @@ fn read_attribute(
         conversion,
         decimal_comma,
         zone,
+    });
+    let units = unit_from.zip(unit.clone()).zip(typing.as_mut()).map(|((attribute, unit), typing)| {
+        let raw = typing.split_conversion();
+        UnitSource { attribute, unit, raw }
     });
     if role == Role::Time && !matches!(kind, None | Some(AttributeType::Date | AttributeType::Timestamp)) {
         keys.problem("role", "an attribute of role time must be of type date or timestamp: change one of them");
@@ -295,6 +331,7 @@ fn read_attribute(
         unit,
         typing: typing?,
         base,
+        units,
         hierarchy: hierarchy?,
         suppresses_uncovered,
         changes,

@@ -361,3 +361,21 @@ fn attributes_share_a_place_only_in_one_topic() {
     assert!(two("topics = [\"a\"]", "pointers = { a = \"/w\" }"), "elsewhere in the shared topic");
     assert!(!two("topics = [\"a\"]\npointers = { a = \"/w\" }", "pointers = { a = \"/w\" }"));
 }
+
+#[test]
+fn base_is_in_all_topics_of_its_attribute() {
+    let accepted = |base: &str, of: &str| {
+        let text = format!(
+            "name = \"t\"\n[[attribute]]\nname = \"day\"\ntype = \"date\"\n{base}\n\
+             [[attribute]]\nname = \"at\"\ntype = \"timestamp\"\nbase = \"day\"\nepoch = \"s\"\n{of}\n"
+        );
+        Schema::parse(&text, "s.toml", Path::new("")).map_err(|problems| format!("{problems:?}"))
+    };
+    accepted("", "").expect("in all");
+    accepted("", "topics = [\"a\"]").expect("in all");
+    accepted("topics = [\"a\", \"b\"]", "topics = [\"a\"]").expect("in a");
+    for of in ["", "topics = [\"a\", \"c\"]"] {
+        let problem = accepted("topics = [\"a\", \"b\"]", of).expect_err("not in c");
+        assert!(problem.contains("not in all topics"), "{problem}");
+    }
+}

@@ -154,8 +154,8 @@ pub(super) const ATTRIBUTE: &[SchemaKey] = &[
     optional_key(
         "only",
         KeyShape::Names,
-        "Values of the records that are read, as spelled in the record. Records with another value, or without one, \
-         are dropped and counted as such.",
+        "Values of the records that are read, as spelled in the record. Records of the attribute's topics \
+         with another value, or without one, are dropped and counted as such.",
         "[\"8867-4\"]",
     ),
     optional_key(
@@ -168,7 +168,8 @@ pub(super) const ATTRIBUTE: &[SchemaKey] = &[
     optional_key(
         "unit",
         KeyShape::Text,
-        "Unit of the values, for readers of the release; with `to`, the unit of the input.",
+        "Unit of the values, for readers of the release; with `to`, the unit of the input; with `unit_from`, the unit to \
+         which numbers are converted.",
         "\"bpm\"",
     ),
     typed_key(
@@ -179,6 +180,15 @@ pub(super) const ATTRIBUTE: &[SchemaKey] = &[
          °F, m km cm mm mi yd ft in, kg g lb oz st, s ms min h d, m/s km/h mph, J kJ cal kcal, Pa hPa kPa mmHg, % \
          and 1, and their UCUM codes.",
         "\"°C\"",
+    ),
+    typed_key(
+        NUMERIC,
+        "unit_from",
+        KeyShape::Text,
+        "Name of a string attribute with the unit of each number, which is converted to `unit`. A number without a unit \
+         is missing; with a unit that cannot be converted, the record is rejected. A unit that is equal to `unit` \
+         needs no conversion. Supported units as for `to`, and rates such as /min and bpm.",
+        "\"code\"",
     ),
     typed_key(
         NUMERIC,

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::ResolvedTimes;
+use super::ResolvedCells;
 use crate::values::canonical::CanonicalKind;
 use crate::values::raw_batch::{RawBatch, RawToken, RecordPosition};
 use crate::values::schema::Schema;
@@ -42,7 +42,7 @@ fn read(cells: [RawToken<'_>; 4]) -> [String; 2] {
     for (attribute, token) in cells.into_iter().enumerate() {
         raw.set(attribute, token);
     }
-    let resolved = ResolvedTimes::from_raw_batch(&raw, &schema.attributes).unwrap();
+    let resolved = ResolvedCells::from_raw_batch(&raw, &schema.attributes).unwrap();
     assert!(resolved.column(0).is_none() && resolved.column(2).is_none());
     [1, 3].map(|attribute| {
         let (cells, column) = resolved.column(attribute).unwrap();
@@ -142,5 +142,124 @@ proptest! {
         let found = time(RawToken::Text(&text), RawToken::Number(&number));
         let found = chrono::DateTime::parse_from_rfc3339(found.trim_matches('"')).map(|found| found.to_utc());
         prop_assert_eq!(found, Ok(sum), "{}", wanted);
+    }
+}
+
+const UNITS: &str = r#"
+name = "observations"
+[[attribute]]
+name = "code"
+type = "string"
+role = "identifier"
+missing = ["?"]
+[[attribute]]
+name = "warmth"
+type = "float"
+unit = "Cel"
+unit_from = "code"
+round = 0.1
+missing = ["-1", "n/a"]
+[[attribute]]
+name = "beats"
+type = "integer"
+unit = "bpm"
+unit_from = "code"
+[[attribute]]
+name = "steps"
+type = "integer"
+unit = "steps"
+unit_from = "code"
+"#;
+
+/// Reads the records, each with a unit and a number for all attributes.
+fn converted(records: &[(RawToken<'_>, RawToken<'_>)], attribute: usize) -> Vec<String> {
+    let schema = schema(UNITS);
+    let mut raw = RawBatch::new(4);
+    for (row, (unit, number)) in records.iter().enumerate() {
+        raw.push_row(RecordPosition { topic: 0, partition: 0, offset: row as i64, element: 0 });
+        raw.set(0, *unit);
+        for attribute in 1..4 {
+            raw.set(attribute, *number);
+        }
+    }
+    let resolved = ResolvedCells::from_raw_batch(&raw, &schema.attributes).unwrap();
+    let (cells, column) = resolved.column(attribute).unwrap();
+    let read = |row: usize| {
+        let mut out = String::new();
+        match schema.attributes[attribute].typing.canonical(cells.token(row, column), &mut out) {
+            Ok(CanonicalKind::Absent) => "ABSENT".to_owned(),
+            Ok(CanonicalKind::Null) => "NULL".to_owned(),
+            Ok(CanonicalKind::Value) => out,
+            Err(_) => "ERROR".to_owned(),
+        }
+    };
+    (0..records.len()).map(read).collect()
+}
+
+#[test]
+fn numbers_are_converted_from_the_unit_of_their_record() {
+    use RawToken::{Absent, Bool, Null, Number, Structure, Text, Untyped};
+    let records = [
+        (Text("[degF]"), Number("98.6")),
+        (Text("Cel"), Number("36.64")),
+        (Untyped(" K "), Untyped(" 310.15 ")),
+        (Text("[degF]"), Text("98.6")),
+        (Text("Cel"), Number("-1")),
+        (Text("[degF]"), Text("n/a")),
+        (Text("[degF]"), Number("30.2")),
+        (Null, Number("36.6")),
+        (Absent, Number("36.6")),
+        (Text("?"), Number("36.6")),
+        (Text("kg"), Number("36.6")),
+        (Text(""), Number("36.6")),
+        (Bool(true), Number("36.6")),
+        (Structure("{}"), Number("36.6")),
+        (Text("Cel"), Null),
+        (Text("Cel"), Absent),
+        (Text("kg"), Absent),
+        (Text("Cel"), Text("warm")),
+        (Text("Cel"), Number("1e400")),
+        (Text("Cel"), Bool(true)),
+    ];
+    let wanted = [
+        "37", "36.6", "37", "37", "NULL", "NULL", "-1", "NULL", "NULL", "NULL", "ERROR", "ERROR", "ERROR", "ERROR",
+        "NULL", "ABSENT", "ABSENT", "ERROR", "ERROR", "ERROR",
+    ];
+    assert_eq!(converted(&records, 1), wanted);
+    let rates = [(Text("/min"), Number("61")), (Text("1/s"), Number("1.01")), (Text("Cel"), Number("61"))];
+    assert_eq!(converted(&rates, 2), ["61", "61", "ERROR"]);
+    let counts = [(Text("steps"), Number("61")), (Text("km"), Number("61")), (Text("steps"), Number("6.5"))];
+    assert_eq!(converted(&counts, 3), ["61", "ERROR", "7"], "an unlisted unit needs no conversion");
+}
+
+#[test]
+fn wrong_units_of_attributes_are_refused() {
+    let refused = |change: (&str, &str), why: &str| {
+        assert!(UNITS.contains(change.0));
+        let error = Schema::parse(&UNITS.replacen(change.0, change.1, 1), "s.toml", Path::new("")).unwrap_err();
+        assert!(error.to_string().contains(why), "{error}");
+    };
+    refused(("unit = \"Cel\"\n", ""), "the unit to which numbers are converted is missing");
+    refused(("unit_from = \"code\"\nround", "unit_from = \"kode\"\nround"), "\"kode\" is not an attribute");
+    refused(("unit_from = \"code\"\nround", "unit_from = \"beats\"\nround"), "\"beats\" is not a string");
+    refused(("round = 0.1", "to = \"K\""), "unit_from already converts");
+    refused(("round = 0.1", "scale = 2"), "unit_from already converts");
+    refused(("type = \"float\"", "type = \"string\""), "only integers and floats");
+    refused(("missing = [\"?\"]", "topics = [\"t\"]"), "not in all topics");
+}
+
+proptest! {
+    /// Every order of units gives the results of the records alone.
+    #[test]
+    fn conversion_depends_on_the_record_only(records in prop::collection::vec((0usize..5, -500i32..500), 1..40)) {
+        let names = ["Cel", "[degF]", "K", "kg", "Cel"];
+        let texts: Vec<String> = records.iter().map(|(_, number)| format!("{}", f64::from(*number) / 10.0)).collect();
+        let tokens: Vec<_> = records
+            .iter()
+            .zip(&texts)
+            .map(|((unit, _), text)| (RawToken::Text(names[*unit]), RawToken::Number(text)))
+            .collect();
+        let alone: Vec<String> = tokens.iter().flat_map(|record| converted(&[*record], 1)).collect();
+        prop_assert_eq!(converted(&tokens, 1), alone);
     }
 }
