@@ -89,7 +89,8 @@ fn run(place: &Place, limit: &str) -> (u64, BTreeMap<String, f64>, Outcome) {
         assert!(Instant::now() < deadline, "the daemon does not end");
         peak = peak.max(process.peak_memory().unwrap_or(0));
         let page = process.get("/metrics").map(|(_, page)| support::binary::series(&page)).unwrap_or_default();
-        for (name, value) in page.into_iter().filter(|(name, _)| name.starts_with("throng_memory_")) {
+        let is_read = |name: &str| name.starts_with("throng_memory_") || name.contains("_limit");
+        for (name, value) in page.into_iter().filter(|(name, _)| is_read(name)) {
             let known = highest.entry(name).or_insert(value);
             *known = known.max(value);
         }
