@@ -21,6 +21,7 @@ use throng_core::values::hierarchy::Hierarchy;
 use throng_core::values::json::unquoted;
 use throng_core::values::moment;
 use throng_core::values::raw_batch::RecordPosition;
+use throng_core::values::resolved_cells::ResolvedCells;
 use throng_core::values::schema::{Attribute, AttributeType, Schema};
 use throng_core::values::subject_digest::SubjectDigester;
 
@@ -191,12 +192,14 @@ fn note_uncovered(
     };
     let mut text = String::new();
     let places: BTreeMap<RecordPosition, usize> = input.raw.coordinates().iter().copied().zip(0..).collect();
+    let resolved = ResolvedCells::from_raw_batch(&input.raw, &schema.attributes);
     for (at, attribute) in schema.attributes.iter().enumerate().filter(|(_, attribute)| is_number(attribute)) {
+        let (cells, column) = resolved.as_ref().and_then(|resolved| resolved.column(at)).unwrap_or((&input.raw, at));
         for (row, _) in rows.columns[at].iter().enumerate().filter(|(_, code)| **code == UNCOVERED) {
             let Some(place) = places.get(&rows.coordinates[row]) else { continue };
             text.clear();
             let is_value =
-                attribute.typing.canonical(input.raw.token(*place, at), &mut text) == Ok(CanonicalKind::Value);
+                attribute.typing.canonical(cells.token(*place, column), &mut text) == Ok(CanonicalKind::Value);
             let number = if is_time(attribute) {
                 unquoted(&text).and_then(|text| moment::parse(&text)).map(|time| time as f64)
             } else {

@@ -49,6 +49,15 @@ pub(super) fn link_to_known_subjects(
             format!("--link: {} shares no column with {} except the subject column", file.display(), args.input_name());
         return Err(Failure::Usage(anyhow!(said)));
     }
+    let without_unit = schema.into_iter().flat_map(|schema| &schema.attributes).find_map(|attribute| {
+        let companion = attribute.companion().filter(|_| shared.contains(&attribute.name))?;
+        let has = named.columns.iter().any(|theirs| theirs.name == companion);
+        (!has).then(|| format!("{:?} needs the column {companion:?}", attribute.name))
+    });
+    if let Some(column) = without_unit {
+        let said = format!("--link: {} lacks a column: attribute {column}; add it to the file", file.display());
+        return Err(Failure::Usage(anyhow!(said)));
+    }
     let known = if schema.is_some() { wanted(schema, Some(&shared))? } else { named };
     let of = |table: &'_ LoadedTable, name: &str| table.columns.iter().position(|column| column.name == name);
     let mut columns = Vec::with_capacity(shared.len());

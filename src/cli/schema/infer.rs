@@ -142,7 +142,8 @@ pub fn propose_schema(
 ) -> Result<InferredSchema, Failure> {
     let asked = InferenceOptions {
         k: u64::from(k),
-        subject: by.subject,
+        // An export has one person, whose single value would not look like a subject.
+        subject: by.subject.or((sample.format == FileFormat::AppleHealth && !by.no_subject).then_some("person")),
         no_subject: by.no_subject,
         name,
         source: &sample.named,

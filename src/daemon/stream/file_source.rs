@@ -171,7 +171,9 @@ impl FileReader<'_> {
         };
         self.joined.iter().for_each(|attribute| batch.raw.clear(*attribute));
         batch.decode_seconds = start.elapsed().as_secs_f64();
-        for (path, first_record) in source.take_opened() {
+        let names_people = source.names_people();
+        // The positions of such files would tell how many records a person has.
+        for (path, first_record) in source.take_opened().into_iter().filter(|_| !names_people) {
             FileOpened { path: &path, first_record }.emit();
         }
         batch.long_rows = source.take_long_rows();

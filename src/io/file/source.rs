@@ -320,6 +320,11 @@ impl FileSource {
         LongRows::and(self.long.take(), self.reader.take_long())
     }
 
+    /// Returns true if the names of the files are those of people.
+    pub fn names_people(&self) -> bool {
+        self.reading.format == FileFormat::AppleHealth
+    }
+
     /// Returns the attributes without a column, ascending; empty for NDJSON.
     pub fn absent_attributes(&self) -> Vec<usize> {
         self.reader.absent()

@@ -7,6 +7,7 @@ use crate::values::date_formats::TimeOffset;
 use crate::values::moment::{self, DAY};
 use crate::values::raw_batch::{RawBatch, RawToken};
 use crate::values::schema::{Attribute, UnitSource};
+use crate::values::units::Conversion;
 
 /// Absolute times and converted numbers of the dependent attributes of a batch.
 #[derive(Debug)]
@@ -78,6 +79,11 @@ impl<'a> UnitReader<'a> {
         if matches!(own, RawToken::Absent | RawToken::Null) {
             return own;
         }
+        if let RawToken::Text(said) | RawToken::Number(said) | RawToken::Untyped(said) = own
+            && self.wanted.raw.is_missing(said, matches!(own, RawToken::Untyped(_)))
+        {
+            return RawToken::Null;
+        }
         let name = match unit {
             RawToken::Absent | RawToken::Null => return RawToken::Null,
             RawToken::Text(name) | RawToken::Number(name) | RawToken::Untyped(name) => name.trim_ascii(),
@@ -93,7 +99,12 @@ impl<'a> UnitReader<'a> {
         }
         let Some(typing) = &self.typing else { return INVALID };
         match typing.canonical(own, text) {
-            Ok(CanonicalKind::Value) => RawToken::Number(text),
+            Ok(CanonicalKind::Value) => {
+                if typing.conversion != Some(Conversion::IDENTITY) {
+                    round_to_significant_digits(text);
+                }
+                RawToken::Number(text)
+            }
             Ok(CanonicalKind::Absent | CanonicalKind::Null) => RawToken::Null,
             Err(_) => INVALID,
         }
@@ -135,6 +146,16 @@ fn absolute_time<'a>(
     text.clear();
     moment::push_rfc3339(text, moment);
     RawToken::Text(text)
+}
+
+/// Rounding errors of a conversion would tell its unit and split classes.
+fn round_to_significant_digits(text: &mut String) {
+    if let Ok(number) = text.parse::<f64>()
+        && let Ok(rounded) = format!("{number:.11e}").parse::<f64>()
+    {
+        text.clear();
+        text.push_str(&rounded.to_string());
+    }
 }
 
 #[cfg(test)]

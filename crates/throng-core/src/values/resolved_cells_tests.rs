@@ -233,6 +233,30 @@ fn numbers_are_converted_from_the_unit_of_their_record() {
 }
 
 #[test]
+fn converted_numbers_are_equal_in_all_units_without_rounding() {
+    let text = UNITS.replace("round = 0.1\n", "");
+    let schema = schema(&text);
+    let mut raw = RawBatch::new(4);
+    let records = [("Cel", "37"), ("[degF]", "98.6"), ("K", "310.15"), ("furlong", "n/a"), ("furlong", "")];
+    for (row, (unit, number)) in records.into_iter().enumerate() {
+        raw.push_row(RecordPosition { topic: 0, partition: 0, offset: row as i64, element: 0 });
+        raw.set(0, RawToken::Text(unit));
+        raw.set(1, RawToken::Untyped(number));
+    }
+    let resolved = ResolvedCells::from_raw_batch(&raw, &schema.attributes).unwrap();
+    let (cells, column) = resolved.column(1).unwrap();
+    let read = |row: usize| {
+        let mut out = String::new();
+        let kind = schema.attributes[1].typing.canonical(cells.token(row, column), &mut out);
+        (kind.ok(), out)
+    };
+    for row in 0..3 {
+        assert_eq!(read(row), (Some(CanonicalKind::Value), "37".to_owned()), "{:?}", records[row]);
+    }
+    assert_eq!(read(3).0, Some(CanonicalKind::Null), "a missing number needs no unit");
+}
+
+#[test]
 fn wrong_units_of_attributes_are_refused() {
     let refused = |change: (&str, &str), why: &str| {
         assert!(UNITS.contains(change.0));

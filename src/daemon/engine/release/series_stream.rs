@@ -19,6 +19,8 @@ use throng_core::values::hierarchy::Hierarchy;
 use throng_core::values::json::unquoted;
 use throng_core::values::moment;
 use throng_core::values::raw_batch::RecordPosition;
+use throng_core::values::resolved_cells::ResolvedCells;
+use throng_core::values::schema::Attribute;
 
 pub(crate) struct SeriesStream {
     terms: Arc<AllSeriesTerms>,
@@ -110,6 +112,10 @@ fn reparse_uncovered(batch: SeriesBatchInput<'_>, attribute: usize, read: fn(&st
     if !has_numbers || !codes.contains(&UNCOVERED) {
         return;
     }
+    let attributes: Vec<Arc<Attribute>> = books.iter().map(|book| Arc::clone(book.attribute())).collect();
+    let resolved = ResolvedCells::from_raw_batch(&input.raw, &attributes);
+    let resolved = resolved.as_ref().and_then(|resolved| resolved.column(attribute));
+    let (cells, column) = resolved.unwrap_or((&input.raw, attribute));
     // Encoding keeps record order.
     let (mut raw_row, mut text) = (0, String::new());
     for (row, coordinate) in rows.coordinates.iter().enumerate() {
@@ -117,7 +123,7 @@ fn reparse_uncovered(batch: SeriesBatchInput<'_>, attribute: usize, read: fn(&st
             raw_row += 1;
         }
         if codes[row] == UNCOVERED && raw_row < input.raw.rows() {
-            let token = input.raw.token(raw_row, attribute);
+            let token = cells.token(raw_row, column);
             let is_value = described.typing.canonical(token, &mut text) == Ok(CanonicalKind::Value);
             values[row] = read(&text).filter(|_| is_value).unwrap_or(f64::NAN);
         }
