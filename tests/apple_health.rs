@@ -127,3 +127,20 @@ fn ambiguous_and_damaged_exports_are_refused() {
     let written = place.run(&[EXPORTS[0], EXPORTS[1], ("SINK__PATH", "out.xml")]).expect(2);
     assert!(written.stderr.contains("a file cannot be written in this format"), "{}", written.stderr);
 }
+
+/// The name of the only export is no ordinary value.
+#[test]
+fn init_takes_the_person_of_an_export_as_the_subject() {
+    let place = Place::new(SCHEMA, "");
+    fs::create_dir(place.path("one")).expect("a folder");
+    place.write("one/anna-schmidt.xml", export(1));
+    let init = ["init", "one/anna-schmidt.xml", "--k", "5", "--for", "rows", "--directory", "made"];
+    let refused = command(&place, &init).expect(2);
+    assert!(refused.stderr.contains("people are counted by \"person\""), "{}", refused.stderr);
+    assert!(!place.path("made").exists());
+    exports(&place, "exports");
+    command(&place, &["init", "exports", "--k", "5", "--for", "rows", "--directory", "made"]).expect(0);
+    let made: String =
+        place.files("made").into_iter().map(|(_, text)| String::from_utf8_lossy(&text).into_owned()).collect();
+    assert!(!made.contains("p17") && !made.contains("SECRET"), "{made}");
+}

@@ -380,6 +380,23 @@ fn attacks_on_the_release_stay_below_the_promised_bounds() {
 }
 
 #[test]
+fn audit_links_numbers_only_with_their_units() {
+    let place = Place::new(SCHEMA, "");
+    let attribute = |name: &str, keys: &str| format!("[[attribute]]\nname = \"{name}\"\n{keys}\n");
+    let schema = attribute("code", "type = \"string\"\nrole = \"identifier\"")
+        + &attribute("warmth", "type = \"float\"\nunit = \"Cel\"\nunit_from = \"code\"");
+    place.write("units.toml", format!("name = \"units\"\n{schema}"));
+    place.write("published.csv", "code,warmth\nCel,20\nCel,25\nCel,37\n");
+    place.write("known.csv", "warmth,code\n98.6,[degF]\n77,[degF]\n0,[degF]\n");
+    let report = json(&throng(&place, "audit published.csv --schema units.toml --k 2 --link known.csv --json"));
+    assert_eq!(report["link"]["all"]["records"], 2, "{}", report["link"]);
+    place.write("bare.csv", "warmth\n37\n25\n");
+    let refused = throng(&place, "audit published.csv --schema units.toml --k 2 --link bare.csv");
+    assert_eq!(refused.code, Some(2));
+    assert!(refused.stderr.contains("\"warmth\" needs the column \"code\""), "{}", refused.stderr);
+}
+
+#[test]
 fn audit_links_a_published_file_to_known_records() {
     let place = Place::new(SCHEMA, "");
     place.write("published.csv", "age,city,illness\n31,Bern,flu\n32,Bern,flu\n58,Zug,cold\n90,Zug,flu\n");

@@ -172,3 +172,33 @@ fn refused_job_and_stream_create_no_secret() {
     assert!(stream.status.code() == Some(2) && said.contains("state.secret_file"), "{said}");
     assert!(!home.path().join("job.secret").exists());
 }
+
+/// Temperatures outside the range of the hierarchy are read from the records again.
+#[test]
+fn series_are_equal_in_all_units() {
+    let copy = copied();
+    let home = copy.path();
+    let schema = home.join("schemas/fhir-observation.toml");
+    let wider = fs::read_to_string(&schema).expect("the schema").replace("max = 45", "max = 100");
+    fs::write(schema, wider).expect("a file");
+    let rows = |unit: &str, of_celsius: &dyn Fn(u32) -> u32| {
+        let observation = |number: u32| {
+            let (person, day) = (number % 200, number / 200 + 1);
+            // Multiples of 5 °C are whole degrees Fahrenheit.
+            let celsius = if person % 2 == 0 { 35 } else { 20 + 5 * (person / 2 % 2) };
+            let value = of_celsius(celsius);
+            format!(
+                r#"{{"code":{{"coding":[{{"code":"8310-5"}}]}},"status":"final","id":"{number}","device":{{"reference":"d"}},"subject":{{"reference":"P/{person}"}},"effectiveDateTime":"2026-03-{day:02}T10:00:00Z","valueQuantity":{{"value":{value},"code":"{unit}"}}}}"#
+            ) + "\n"
+        };
+        let input = format!("{}.ndjson", unit.trim_matches(['[', ']']));
+        fs::write(home.join(&input), (0..1400).map(observation).collect::<String>()).expect("a file");
+        let env = [("THRONG__SOURCE__PATH", input.as_str()), ("THRONG__SINK__PATH", "out.ndjson")];
+        let output = throng(home, &["run", "-c", "config/fhir-observation.toml"], &env);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        fs::read_to_string(home.join("out.daily.ndjson")).expect("rows")
+    };
+    let celsius = rows("Cel", &|celsius| celsius);
+    assert!(celsius.contains("\"signal\":\"temperature\""), "{celsius}");
+    assert_eq!(rows("[degF]", &|celsius| celsius * 9 / 5 + 32), celsius);
+}

@@ -77,6 +77,10 @@ pub fn read_typical(
         let message = format!("{what} from records, but no file of records is available before the stream begins");
         problem(message, format!("name a file of typical records in plan.prime, or {otherwise}"))
     })?;
+    if schema.differs_by_topic() {
+        let message = format!("{what} from records, but attributes differ by topic, and a file has no topics");
+        return Err(problem(message, format!("remove plan.prime, or {otherwise}")));
+    }
     if config.plan.prime.is_none() && !schema.joined_attributes().is_empty() {
         let message = format!("{what} from records, but those of the source lack the attributes of joins");
         let remedy = format!("name a file of typical records that has them in plan.prime, or {otherwise}");

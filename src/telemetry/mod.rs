@@ -47,7 +47,7 @@ pub use report::{
 pub use series_events::CohortsElsewhere;
 pub use source_events::{
     InputLost, PartitionsChanged, RegistryAnswered, RegistryLost, SchemaLookupsExhausted, SchemaUnknown,
-    SourceConnected, SourceLag, SourceLost, SourceRefused, WriterSchemaMet,
+    SourceConnected, SourceLag, SourceLost, SourceRefused, TopicUnavailable, WriterSchemaMet,
 };
 pub use status::{LastReload, Readiness, ShareScope, Status, Telemetry};
 pub use subject_events::{

@@ -41,6 +41,22 @@ impl SourceLost<'_> {
     }
 }
 
+/// A topic cannot be described yet; the daemon retries.
+#[derive(Clone, Copy, Debug)]
+pub struct TopicUnavailable<'a> {
+    /// Topic, reason and remedy.
+    pub failure: &'a str,
+}
+
+impl TopicUnavailable<'_> {
+    /// Logs the event.
+    pub fn emit(self, telemetry: &Telemetry) {
+        if telemetry.may_log("topic_unavailable", "") {
+            tracing::warn!("{}; retrying", printable(self.failure));
+        }
+    }
+}
+
 /// Unreleased records of a batch were deleted; it cannot be repeated.
 #[derive(Clone, Copy, Debug)]
 pub struct InputLost<'a> {

@@ -140,7 +140,7 @@ impl FileReader<'_> {
             let mark = batch.raw.mark();
             let outcome = source.read(&mut batch.raw, RECORDS_PER_READ.min(left), bytes, &mut rejected)?;
             batch.bytes += outcome.bytes;
-            share.admit(&mut batch, mark, FILE_PARTITION, outcome.bytes - outcome.unselected.bytes);
+            share.admit(&mut batch, mark, FILE_PARTITION, outcome.kept_bytes);
             let refused = rejected.drain(..);
             batch.rejected.extend(refused.map(|(coordinate, reason)| RejectedRecord {
                 coordinate,
@@ -148,7 +148,7 @@ impl FileReader<'_> {
                 attribute: None,
             }));
             batch.count_tombstones(FILE_PARTITION, outcome.tombstones);
-            batch.count_unselected(FILE_PARTITION, outcome.unselected.rows);
+            batch.count_unselected(FILE_PARTITION, outcome.unselected);
             self.watcher.bytes_read(source.position().bytes);
             if outcome.stopped || outcome.end {
                 break true;

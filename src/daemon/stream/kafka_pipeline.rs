@@ -23,7 +23,7 @@ use crate::start::memory_budget::batch_limits;
 use crate::start::message_decoders::message_decoders;
 use crate::start::run_findings::RunFinding;
 use crate::start::schema_registration::register;
-use crate::telemetry::{SourceLag, SourceLost, SourceRefused, Telemetry};
+use crate::telemetry::{SourceLag, SourceLost, SourceRefused, Telemetry, TopicUnavailable};
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -57,7 +57,11 @@ fn wait_for_cluster(
         }
         match cluster.partitions(topics, Duration::from_secs(5)) {
             Err(failure) if failure.may_pass_later() => {
-                SourceLost { address }.emit(telemetry);
+                if matches!(failure, KafkaFailure::TopicUnavailable { .. }) {
+                    TopicUnavailable { failure: &failure.to_string() }.emit(telemetry);
+                } else {
+                    SourceLost { address }.emit(telemetry);
+                }
                 if let KafkaFailure::Refused { refusal, told, .. } = failure {
                     SourceRefused { refusal: refusal.label(), message: &told }.emit(telemetry);
                 }

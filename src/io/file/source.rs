@@ -15,7 +15,7 @@ use super::{FileFormat, FileReadSettings, NextRecord, SourceError, StopFlag};
 use crate::telemetry::RejectionReason;
 use throng_core::stream::input_batch::LongRows;
 use throng_core::values::raw_batch::{RawBatch, RecordPosition};
-use throng_core::values::row_filter::{RemovedRows, RowFilter};
+use throng_core::values::row_filter::RowFilter;
 use throng_core::values::schema::Attribute;
 use throng_formats::{DecodeLimits, FieldPath, UnknownCellPolicy};
 
@@ -29,7 +29,9 @@ pub struct ReadOutcome {
     /// Dropped deletion markers (NDJSON `null`).
     pub tombstones: u64,
     /// Dropped records that the schema does not select.
-    pub unselected: RemovedRows,
+    pub unselected: u64,
+    /// Bytes of the rows in the batch, without other lines, elements and records.
+    pub kept_bytes: u64,
     /// True at the end of the last file.
     pub end: bool,
     /// True if [`FileReadSettings::stop`] interrupted the read.
@@ -264,8 +266,8 @@ impl FileSource {
                     records = (batch.rows() - mark.rows() + refused.len()) as u64;
                     rejected.extend(refused);
                     let removed = self.filter.remove_rows(batch, mark, bytes);
-                    outcome.unselected.rows += removed.rows;
-                    outcome.unselected.bytes += removed.bytes;
+                    outcome.unselected += removed.rows;
+                    outcome.kept_bytes += bytes - removed.bytes;
                 }
                 NextRecord::Rejected(rejection) => rejected.push((coordinate, rejection)),
                 NextRecord::Tombstone => outcome.tombstones += 1,

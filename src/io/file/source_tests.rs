@@ -205,7 +205,8 @@ fn unselected_records_are_counted_with_their_bytes() {
     let outcome = source.read(&mut batch, 9, u64::MAX, &mut rejected).unwrap();
     assert_eq!((batch.rows(), rejected.len(), outcome.records, outcome.tombstones), (2, 0, 5, 1));
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    assert_eq!(outcome.unselected, RemovedRows { rows: 2, bytes: (lines[1].len() + lines[4].len()) as u64 });
+    assert_eq!((outcome.unselected, outcome.bytes), (2, text.len() as u64));
+    assert_eq!(outcome.kept_bytes, (lines[0].len() + lines[3].len()) as u64, "no row pays for other lines");
     let by_topic = open(&path, FileFormat::Ndjson).unwrap().selecting(&schema("topics = [\"t\"]"));
     let error = by_topic.expect_err("a file has no topic").to_string();
     assert!(error.contains("\"a\" of the schema differs by topic"), "{error}");

@@ -112,8 +112,10 @@ fn reparse_uncovered(batch: SeriesBatchInput<'_>, attribute: usize, read: fn(&st
     if !has_numbers || !codes.contains(&UNCOVERED) {
         return;
     }
-    let attributes: Vec<Arc<Attribute>> = books.iter().map(|book| Arc::clone(book.attribute())).collect();
-    let resolved = ResolvedCells::from_raw_batch(&input.raw, &attributes);
+    let resolved = described.companion().and_then(|_| {
+        let attributes: Vec<Arc<Attribute>> = books.iter().map(|book| Arc::clone(book.attribute())).collect();
+        ResolvedCells::from_raw_batch(&input.raw, &attributes)
+    });
     let resolved = resolved.as_ref().and_then(|resolved| resolved.column(attribute));
     let (cells, column) = resolved.unwrap_or((&input.raw, attribute));
     // Encoding keeps record order.
