@@ -389,7 +389,8 @@ fn audit_links_numbers_only_with_their_units() {
     place.write("published.csv", "code,warmth\nCel,20\nCel,25\nCel,37\n");
     place.write("known.csv", "warmth,code\n98.6,[degF]\n77,[degF]\n0,[degF]\n");
     let report = json(&throng(&place, "audit published.csv --schema units.toml --k 2 --link known.csv --json"));
-    assert_eq!(report["link"]["all"]["records"], 2, "{}", report["link"]);
+    let numbers = &report["link"]["combinations"][0];
+    assert_eq!((&numbers["attributes"], &numbers["records"]), (&["warmth"][..].into(), &2.into()), "{numbers}");
     place.write("bare.csv", "warmth\n37\n25\n");
     let refused = throng(&place, "audit published.csv --schema units.toml --k 2 --link bare.csv");
     assert_eq!(refused.code, Some(2));
